@@ -1,0 +1,4 @@
+//! AMD Pensando ionic.
+use crate::layout::Layout;
+/// Every layout of the family.
+pub const LAYOUTS: &[Layout] = &[];

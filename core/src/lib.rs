@@ -1,0 +1,15 @@
+//! directverbs.
+#![no_std]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+#[cfg(feature = "bnxt-re")]
+pub mod bnxt_re;
+#[cfg(feature = "ionic")]
+pub mod ionic;
+pub mod layout;
+pub mod queue;
+pub mod verbs;

@@ -1,0 +1,19 @@
+//! What every ring has: memory, indices, shadow records, doorbells and barriers, and the table that pollers look queue
+//! pairs up in. The only room of this crate with `unsafe` code.
+
+pub mod barrier;
+mod doorbell;
+mod index;
+mod ring;
+mod shadow;
+mod shared;
+mod table;
+
+pub use doorbell::{DeviceMemory, Doorbell};
+pub use index::{MsnIdx, SlotIdx, WqeIdx};
+pub use ring::RingMemory;
+#[cfg(feature = "alloc")]
+pub use shadow::Boxed;
+pub use shadow::{Borrowed, Fixed, Shadow, Store};
+pub use shared::{Shared, SharedTable};
+pub use table::{QpTable, TableFull};

@@ -1,0 +1,145 @@
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use volatile::VolatilePtr;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use crate::verbs::MemoryError;
+
+/// Ring memory that the processor and a device share.
+///
+/// The device reads and writes it at any time, so no reference to its contents is ever made: everything is copied in
+/// or out. All accesses are bounds-checked; an access outside does nothing and says so.
+#[derive(Debug)]
+pub struct RingMemory<'m> {
+    base: NonNull<u8>,
+    len: usize,
+    _memory: PhantomData<&'m mut [u8]>,
+}
+
+// SAFETY: a `RingMemory` is the only handle of this process to its bytes, like the `&mut [u8]` it stands for.
+unsafe impl Send for RingMemory<'_> {}
+
+impl<'m> RingMemory<'m> {
+    /// Ring memory in a slice: for tests, and for devices that are told the address of static memory.
+    pub fn new(memory: &'m mut [u8]) -> Self {
+        let len = memory.len();
+        Self { base: NonNull::from(memory).cast(), len, _memory: PhantomData }
+    }
+
+    /// Ring memory at `base`.
+    ///
+    /// # Safety
+    /// `base` is valid for reads and writes of `len` bytes during `'m`, and during `'m` nobody in this process
+    /// reads or writes there except through this value (and the device, or its model, by raw accesses).
+    pub const unsafe fn from_raw(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len, _memory: PhantomData }
+    }
+
+    /// Length in bytes.
+    #[inline(always)]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Address of the first byte.
+    pub fn address(&self) -> usize {
+        self.base.as_ptr() as usize
+    }
+
+    /// Whether the two share bytes.
+    pub fn overlaps(&self, other: &RingMemory<'_>) -> bool {
+        let (a, b) = (self.address(), other.address());
+        a < b + other.len && b < a + self.len
+    }
+
+    /// Checks length and alignment against what a plan asks for.
+    ///
+    /// # Errors
+    /// What does not fit; `what` names the memory.
+    pub fn check(&self, what: &'static str, needed: usize, align: usize) -> Result<(), MemoryError> {
+        if self.len < needed {
+            return Err(MemoryError::TooShort { what, given: self.len, needed });
+        }
+        if !self.address().is_multiple_of(align) {
+            return Err(MemoryError::Misaligned { what, address: self.address(), align });
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    const fn inside(&self, offset: usize, len: usize) -> bool {
+        offset <= self.len && len <= self.len - offset
+    }
+
+    /// Stores `value` at `offset`; `false` if it does not fit.
+    #[inline(always)]
+    pub fn store<T: IntoBytes + Immutable + Copy>(&mut self, offset: usize, value: &T) -> bool {
+        let fits = self.inside(offset, size_of::<T>());
+        if fits {
+            // SAFETY: `inside` has checked that all bytes lie in the memory, which `from_raw` promises to be writable;
+            // no reference to it exists, so the store aliases nothing.
+            unsafe { self.base.as_ptr().add(offset).cast::<T>().write_unaligned(*value) };
+        }
+        fits
+    }
+
+    /// Stores `bytes` at `offset`; `false` if they do not fit.
+    #[inline(always)]
+    pub fn store_bytes(&mut self, offset: usize, bytes: &[u8]) -> bool {
+        let fits = self.inside(offset, bytes.len());
+        if fits {
+            // SAFETY: as in `store`; `bytes` is a reference, so it cannot overlap memory that has none.
+            unsafe {
+                self.base.as_ptr().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
+        }
+        fits
+    }
+
+    /// Stores the 64-bit `value` at `offset`, which is a multiple of 8 in 8-aligned memory, in one piece; `false` if
+    /// it does not fit. What was stored before, also by other methods, becomes visible first (release).
+    #[inline(always)]
+    pub fn store_release(&mut self, offset: usize, value: u64) -> bool {
+        let at = self.address() + offset;
+        let fits = self.inside(offset, 8) && at.is_multiple_of(8);
+        if fits {
+            // SAFETY: in bounds and aligned as just checked; the device is the only other party, and atomics are how
+            // it may be met.
+            let word =
+                unsafe { core::sync::atomic::AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) };
+            word.store(value, core::sync::atomic::Ordering::Release);
+        }
+        fits
+    }
+
+    /// Copies a value out of `offset`, or `None` if it does not fit. The device may be writing it: the bytes may be a
+    /// mix of old and new.
+    #[inline(always)]
+    pub fn load<T: FromBytes + Copy>(&self, offset: usize) -> Option<T> {
+        if !self.inside(offset, size_of::<T>()) {
+            return None;
+        }
+        // SAFETY: in bounds as just checked; any bytes are a valid `T`; unaligned by contract of the read.
+        Some(unsafe { self.base.as_ptr().add(offset).cast::<T>().read_unaligned() })
+    }
+
+    /// Loads the 32-bit word at `offset` in one piece that the compiler neither drops nor moves, or `None` if it does
+    /// not fit or is not aligned. For valid bits and colors.
+    #[inline(always)]
+    pub fn load_valid(&self, offset: usize) -> Option<u32> {
+        if !self.inside(offset, 4) || !(self.address() + offset).is_multiple_of(4) {
+            return None;
+        }
+        // SAFETY: in bounds and aligned as just checked, and valid for reads by `from_raw`'s contract.
+        let word =
+            unsafe { VolatilePtr::new(NonNull::new_unchecked(self.base.as_ptr().add(offset).cast::<u32>())) };
+        Some(word.read())
+    }
+
+    /// Fills all with zero bytes.
+    pub fn zero(&mut self) {
+        // SAFETY: all `len` bytes are writable by `from_raw`'s contract.
+        unsafe { self.base.as_ptr().write_bytes(0, self.len) };
+    }
+}

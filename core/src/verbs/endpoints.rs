@@ -1,0 +1,59 @@
+use super::SrqId;
+
+/// A queue pair that a poller can find.
+pub trait Pollable {
+    /// What the device's CQEs name it by: the handle given at creation (bnxt_re) or its number (ionic).
+    fn key(&self) -> u32;
+
+    /// Counts the reasons to flush: it moves whenever the queue pair goes into error, or something is posted to it
+    /// there. A completion queue that has seen the count move looks for requests to flush.
+    fn flush_seq(&self) -> u32;
+}
+
+/// The queue pairs and shared receive queues that a completion queue serves: what a poller looks CQEs up in.
+///
+/// Lookups take closures, so that the queues may sit in a table, in a slice, or behind locks.
+pub trait Endpoints<Q, S> {
+    /// Runs `f` on the queue pair with `key`.
+    fn with_qp<R>(&mut self, key: u32, f: impl FnOnce(&mut Q) -> R) -> Option<R>;
+
+    /// Runs `f` on the shared receive queue `id`.
+    fn with_srq<R>(&mut self, id: SrqId, f: impl FnOnce(&mut S) -> R) -> Option<R>;
+
+    /// Runs `f` on each queue pair until it returns `false`.
+    fn each_qp(&mut self, f: impl FnMut(&mut Q) -> bool);
+
+    /// Moves whenever [`Pollable::flush_seq`] of one of the queue pairs moves.
+    fn flush_seq(&self) -> u32;
+}
+
+/// [`Endpoints`] over slices, searched from the front: for a handful of queues.
+#[derive(Debug)]
+pub struct Slices<'a, Q, S> {
+    /// Queue pairs.
+    pub qps: &'a mut [Q],
+    /// Shared receive queues.
+    pub srqs: &'a mut [S],
+}
+
+impl<Q: Pollable, S: super::SharedReceiveQueue> Endpoints<Q, S> for Slices<'_, Q, S> {
+    fn with_qp<R>(&mut self, key: u32, f: impl FnOnce(&mut Q) -> R) -> Option<R> {
+        self.qps.iter_mut().find(|q| q.key() == key).map(f)
+    }
+
+    fn with_srq<R>(&mut self, id: SrqId, f: impl FnOnce(&mut S) -> R) -> Option<R> {
+        self.srqs.iter_mut().find(|s| s.id() == id).map(f)
+    }
+
+    fn each_qp(&mut self, mut f: impl FnMut(&mut Q) -> bool) {
+        for qp in self.qps.iter_mut() {
+            if !f(qp) {
+                return;
+            }
+        }
+    }
+
+    fn flush_seq(&self) -> u32 {
+        self.qps.iter().fold(0, |sum, qp| sum.wrapping_add(qp.flush_seq()))
+    }
+}
