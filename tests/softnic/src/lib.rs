@@ -1,1 +1,3 @@
-//! x
+//! Software NICs that carry out what the drivers in `directverbs` post.
+
+pub mod open;

