@@ -2,9 +2,9 @@
 //! for each family.
 
 use super::{
-    AccessFlags, AddressVector, AhId, BatchError, CqFault, CqId, Endpoints, Gid, LKey, Mac, Mtu, Pollable,
-    QpAttributes, QpCapabilities, QpId, QpInit, QpState, QpType, RKey, RecvRequest, SendRequest, SrqId,
-    SrqInit, WorkCompletion,
+    AccessFlags, AddressVector, AhId, BatchError, CqFault, CqId, Endpoints, Gid, LKey, Mac, Mtu, MwType,
+    Pollable, QpAttributes, QpCapabilities, QpId, QpInit, QpState, QpType, RKey, RecvRequest, SendRequest,
+    SrqId, SrqInit, WorkCompletion,
 };
 
 /// What a device can do.
@@ -177,6 +177,11 @@ pub trait Device {
     ) -> Result<Self::MemoryRegion, Self::Error>;
     /// Deregisters and frees it.
     fn dealloc_mr(&mut self, mr: Self::MemoryRegion) -> Result<(), Self::Error>;
+
+    /// Creates a memory window, not bound to anything yet. Its key changes with every bind, in the low 8 bits.
+    fn alloc_mw(&mut self, pd: &Self::ProtectionDomain, mw_type: MwType) -> Result<RKey, Self::Error>;
+    /// Destroys the window that has `mw` as its key, or had it before a bind.
+    fn dealloc_mw(&mut self, mw: RKey) -> Result<(), Self::Error>;
 
     /// Creates a completion queue with room for `cqe` completions.
     fn create_cq(&mut self, cqe: u32) -> Result<Self::CompletionQueue, Self::Error>;
