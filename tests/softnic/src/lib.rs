@@ -1,3 +1,14 @@
-//! Software NICs that carry out what the drivers in `directverbs` post.
+//! Software NICs: a vendor-neutral RoCEv2 engine ([`roce`]) behind the datapath front ends of the two families, joined
+//! by an in-process wire ([`fabric`]).
+//!
+//! [`nic::Nic`] is a NIC: engine, front end and [`bus::Bus`]. Its objects are made through [`device`], in terms that
+//! no vendor owns.
 
+pub mod bus;
+pub mod clock;
+pub mod device;
+pub mod fault;
+pub mod hardware;
+pub mod nic;
 pub mod open;
+pub mod roce;
