@@ -270,6 +270,24 @@ impl Hardware {
         }
     }
 
+    pub(crate) fn receive(&mut self, frame: &[u8]) {
+        self.engine.receive(&*self.bus.0, self.clock.now_ns(), frame);
+    }
+
+    pub(crate) fn step(&mut self) -> bool {
+        let now = self.clock.now_ns();
+        let wrote = self.write_late(now);
+        self.engine.step(&*self.bus.0, now) | wrote
+    }
+
+    pub(crate) fn take_frame(&mut self) -> Option<Vec<u8>> {
+        self.engine.take_frame()
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<u64> {
+        [self.engine.next_timer(), self.next_late()].into_iter().flatten().min()
+    }
+
     pub(crate) fn set_faults(&mut self, plan: FaultPlan, seed: u64) {
         self.plan = plan;
         self.random = Random::new(seed);

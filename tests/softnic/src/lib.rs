@@ -7,8 +7,11 @@
 pub mod bus;
 pub mod clock;
 pub mod device;
+pub mod fabric;
 pub mod fault;
 pub mod hardware;
 pub mod nic;
 pub mod open;
+pub mod pcap;
 pub mod roce;
+pub mod wire;

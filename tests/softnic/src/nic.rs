@@ -10,6 +10,7 @@ use crate::device::{
     AhConfig, CqConfig, DeviceError, ModifyQp, MrConfig, NicConfig, Notification, QpConfig, QpStatus,
     RingConfig, SrqConfig,
 };
+use crate::fabric::Waker;
 use crate::fault::FaultPlan;
 pub use crate::hardware::Hardware;
 use crate::roce::Event;
@@ -90,12 +91,13 @@ pub trait FrontEnd: Send + 'static {
 pub struct Nic<F> {
     front_end: F,
     hardware: Hardware,
+    waker: Waker,
 }
 
 impl<F: FrontEnd> Nic<F> {
     /// A NIC without objects.
     pub fn new(front_end: F, config: NicConfig, bus: Arc<dyn Bus>, clock: Clock) -> Self {
-        Self { front_end, hardware: Hardware::new(config, bus, clock) }
+        Self { front_end, hardware: Hardware::new(config, bus, clock), waker: Waker::default() }
     }
 
     /// The front end, to look at in tests.
@@ -210,7 +212,7 @@ impl<F: FrontEnd> Nic<F> {
     pub fn modify_qp(&mut self, qp: QpId, attributes: &ModifyQp) -> Result<(), DeviceError> {
         let (from, to) = self.hardware.engine.modify_qp(qp, attributes)?;
         self.front_end.modify_qp(&mut self.hardware, qp, from, to, attributes);
-        self.events();
+        self.host_done();
         self.settle();
         Ok(())
     }
@@ -224,7 +226,7 @@ impl<F: FrontEnd> Nic<F> {
     pub fn destroy_qp(&mut self, qp: QpId) -> Result<(), DeviceError> {
         self.hardware.engine.destroy_qp(qp)?;
         self.front_end.destroy_qp(&mut self.hardware, qp);
-        self.events();
+        self.host_done();
         self.settle();
         Ok(())
     }
@@ -235,7 +237,7 @@ impl<F: FrontEnd> Nic<F> {
             return;
         }
         self.front_end.doorbell(&mut self.hardware, page, register, value);
-        self.events();
+        self.host_done();
     }
 
     /// A store of the host to device memory; what is outside is lost.
@@ -245,7 +247,42 @@ impl<F: FrontEnd> Nic<F> {
         let Some(to) = self.hardware.device_memory().get_mut(start..end) else { return };
         to.copy_from_slice(bytes);
         self.front_end.device_store(&mut self.hardware, offset, bytes);
+        self.host_done();
+    }
+
+    /// Takes a frame from the wire.
+    pub fn receive(&mut self, frame: &[u8]) {
+        self.hardware.receive(frame);
         self.events();
+    }
+
+    /// Does some work: timers, what doorbells left behind, packets to send, CQEs that are due. `false` if there was
+    /// none.
+    pub fn step(&mut self) -> bool {
+        let mut any = self.hardware.step();
+        any |= self.front_end.work(&mut self.hardware);
+        self.events();
+        any
+    }
+
+    /// The next frame for the wire.
+    pub fn take_frame(&mut self) -> Option<Vec<u8>> {
+        self.hardware.take_frame()
+    }
+
+    /// When time alone gives the NIC something to do: the present, if there is work now.
+    pub fn next_timer(&self) -> Option<u64> {
+        self.hardware.next_timer()
+    }
+
+    pub(crate) fn set_waker(&mut self, waker: Waker) {
+        self.waker = waker;
+    }
+
+    /// Ends what the host did: hands out events, and wakes the NIC's thread for the work that is left.
+    fn host_done(&mut self) {
+        self.events();
+        self.waker.wake();
     }
 
     /// Hands the engine's events to the front end.

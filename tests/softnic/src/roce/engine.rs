@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use directverbs::verbs::{AhId, CqId, PdId, QpId, QpState, SrqId, WcStatus};
 
 use super::{Event, PsnRange, RecvWork, SendWork, Side};
+use crate::bus::Bus;
 use crate::device::{AhConfig, DeviceError, ModifyQp, MrConfig, NicConfig, QpConfig, QpStatus, SrqConfig};
 
 /// The engine of one NIC.
@@ -99,5 +100,19 @@ impl Engine {
 
     pub(crate) fn take_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    pub(crate) fn receive(&mut self, bus: &dyn Bus, now_ns: u64, frame: &[u8]) {}
+
+    pub(crate) fn step(&mut self, bus: &dyn Bus, now_ns: u64) -> bool {
+        false
+    }
+
+    pub(crate) fn take_frame(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<u64> {
+        None
     }
 }
