@@ -166,6 +166,8 @@ pub struct QpConfig {
     pub handle: u64,
     /// Pipeline of the device that carries it.
     pub pipeline: u8,
+    /// Options that only the family's front end knows.
+    pub options: u32,
 }
 
 /// What a memory key stands for.
