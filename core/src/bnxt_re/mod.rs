@@ -1,4 +1,42 @@
-//! Broadcom bnxt_re.
+//! Broadcom bnxt_re: BCM575xx (P5) and BCM5760x (P7), static and variable WQE mode.
+//!
+//! A queue pair's rings are counted in 16-byte slots. A WQE begins with a header of two slots; SGEs or inline data
+//! follow. In static mode every WQE takes eight slots, in variable mode as many as it has. Source of all layouts: the
+//! kernel driver's `roce_hsi.h` and `bnxt_hsi.h`, and rdma-core's `bnxt_re-abi.h`.
+
+pub mod cqe;
+pub mod doorbell;
+pub mod psn;
+pub mod wqe;
+
 use crate::layout::Layout;
+
 /// Every layout of the family.
-pub const LAYOUTS: &[Layout] = &[];
+pub const LAYOUTS: &[Layout] = &[
+    doorbell::DbcDbc::LAYOUT,
+    doorbell::DbcPush::LAYOUT,
+    wqe::SqBase::LAYOUT,
+    wqe::SqSge::LAYOUT,
+    wqe::SqSendHdr::LAYOUT,
+    wqe::SqRawHdr::LAYOUT,
+    wqe::SqRdmaHdr::LAYOUT,
+    wqe::SqAtomicHdr::LAYOUT,
+    wqe::SqLocalInvalidate::LAYOUT,
+    wqe::SqFrPmr::LAYOUT,
+    wqe::SqBind::LAYOUT,
+    wqe::RqWqeHdr::LAYOUT,
+    psn::SqPsnSearch::LAYOUT,
+    psn::SqPsnSearchExt::LAYOUT,
+    psn::SqMsnSearch::LAYOUT,
+    cqe::CqBase::LAYOUT,
+    cqe::CqReq::LAYOUT,
+    cqe::CqResRc::LAYOUT,
+    cqe::CqResUd::LAYOUT,
+    cqe::CqResRawEthQp1::LAYOUT,
+    cqe::CqTerminal::LAYOUT,
+    cqe::CqCutoff::LAYOUT,
+    cqe::NqBase::LAYOUT,
+    cqe::NqCn::LAYOUT,
+    cqe::NqSrqEvent::LAYOUT,
+    cqe::NqDbqEvent::LAYOUT,
+];
