@@ -6,7 +6,12 @@
 use core::fmt;
 use core::str::FromStr;
 
+use std::fs::File;
+use std::sync::Arc;
+
 use directverbs::verbs::Device;
+
+use crate::fault::FaultPlan;
 
 /// A software NIC that can be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,6 +137,10 @@ pub struct Options {
     /// Whether the NICs run on threads of their own. Otherwise they move only in [`Device::progress`], on a virtual
     /// clock, and every run is the same.
     pub threaded: bool,
+    /// What goes wrong.
+    pub faults: FaultPlan,
+    /// All frames of the wire are written here, as a pcap file.
+    pub capture: Option<Arc<File>>,
 }
 
 /// Why two NICs could not be joined.
