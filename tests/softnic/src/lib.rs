@@ -10,6 +10,7 @@ pub mod device;
 pub mod fabric;
 pub mod fault;
 pub mod hardware;
+pub mod host;
 pub mod ionic;
 pub mod nic;
 pub mod open;
