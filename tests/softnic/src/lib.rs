@@ -4,6 +4,7 @@
 //! [`nic::Nic`] is a NIC: engine, front end and [`bus::Bus`]. Its objects are made through [`device`], in terms that
 //! no vendor owns.
 
+pub mod bnxt_re;
 pub mod bus;
 pub mod clock;
 pub mod device;
