@@ -1,5 +1,6 @@
 //! Orders what the processor and a device see of each other. The names are rdma-core's.
 
+#[cfg(not(target_arch = "aarch64"))]
 use core::sync::atomic::{Ordering, compiler_fence, fence};
 
 /// Stores to ring memory before it are visible to the device before a doorbell store after it.

@@ -59,6 +59,8 @@ impl<T> Shared<T> {
 pub struct SharedTable<'t, Q, S> {
     slots: &'t [Shared<Option<Q>>],
     srqs: &'t [Shared<S>],
+    /// Held while one is put in, so that no two with the same key are. It comes before the slots in the lock order.
+    inserting: Shared<()>,
     flush_seq: AtomicU32,
 }
 
@@ -67,7 +69,7 @@ impl<'t, Q: Pollable, S> SharedTable<'t, Q, S> {
     pub fn new(slots: &'t [Shared<Option<Q>>], srqs: &'t [Shared<S>]) -> Self {
         let usable = if slots.is_empty() { 0 } else { 1usize << slots.len().ilog2() };
         let (slots, _) = slots.split_at(usable);
-        Self { slots, srqs, flush_seq: AtomicU32::new(0) }
+        Self { slots, srqs, inserting: Shared::new(()), flush_seq: AtomicU32::new(0) }
     }
 
     fn probe(&self, key: u32) -> impl Iterator<Item = &'t Shared<Option<Q>>> + use<'t, Q, S> {
@@ -82,18 +84,23 @@ impl<'t, Q: Pollable, S> SharedTable<'t, Q, S> {
     pub fn insert(&self, qp: Q) -> Result<(), Q> {
         let key = qp.key();
         let mut qp = Some(qp);
-        for slot in self.probe(key) {
-            let done = slot.with(|slot| match slot {
-                None => {
-                    *slot = qp.take();
-                    true
-                }
-                Some(other) => other.key() == key,
-            });
-            if done {
-                break;
+        self.inserting.with(|()| {
+            if self.with_qp(key, |_| ()).is_some() {
+                return;
             }
-        }
+            for slot in self.probe(key) {
+                slot.with(|slot| {
+                    if slot.is_none() {
+                        *slot = qp.take();
+                    }
+                });
+                if qp.is_none() {
+                    // It may have come with requests to flush.
+                    self.flush_seq.fetch_add(1, Relaxed);
+                    return;
+                }
+            }
+        });
         qp.map_or(Ok(()), Err)
     }
 

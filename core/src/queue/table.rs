@@ -55,6 +55,8 @@ impl<'t, Q: Pollable, S> QpTable<'t, Q, S> {
             match self.slots.get_mut(i) {
                 Some(slot @ None) => {
                     *slot = Some(qp);
+                    // It may have come with requests to flush.
+                    self.flush_seq = self.flush_seq.wrapping_add(1);
                     return Ok(());
                 }
                 Some(Some(other)) if other.key() != key => {}

@@ -1,1 +1,64 @@
-fn main() {}
+//! `cargo lab`: installs what the tests need, runs every suite, and counts.
+
+mod checks;
+mod error;
+mod lab;
+mod process;
+mod progress;
+mod setup;
+mod suites;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use error::Result;
+use lab::Lab;
+use setup::Need;
+
+/// Installs what the tests need, runs every suite, and counts.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo lab")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Install and build what the tests need from outside of Rust
+    Setup,
+    /// Run the suites and end with a table and the line `N passed, N failed`
+    Test {
+        /// Only these suites
+        suites: Vec<String>,
+        /// List the suites and run none
+        #[arg(long)]
+        list: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cargo lab: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `Ok(false)` says that something failed and has been told.
+fn run(cli: &Cli) -> Result<bool> {
+    match &cli.command {
+        Command::Setup => Ok(setup::provide(&Lab::find()?, &Need::ALL).is_ok()),
+        Command::Test { list: true, .. } => {
+            for suite in suites::SUITES {
+                println!("{:12} {}", suite.name, suite.about);
+            }
+            Ok(true)
+        }
+        Command::Test { suites, list: false } => suites::run(&Lab::find()?, suites),
+    }
+}

@@ -1,0 +1,49 @@
+//! core and the workload compile for targets without an operating system, with a freshly built `core` library and
+//! nothing else: a use of std cannot compile, and one of alloc neither unless the feature asks for it.
+
+use crate::error::Result;
+use crate::lab::Lab;
+use crate::setup::rust_source;
+use crate::suites::Checks;
+
+/// The bare targets.
+pub const TARGETS: [&str; 2] = ["x86_64-unknown-none", "aarch64-unknown-none"];
+
+/// Package, features, and whether the `alloc` library is there.
+const BUILDS: &[(&str, &str, bool)] = &[
+    ("directverbs", "", false),
+    ("directverbs", "bnxt-re", false),
+    ("directverbs", "ionic", false),
+    ("directverbs", "bnxt-re,ionic", false),
+    ("directverbs", "bnxt-re,ionic,alloc", true),
+    ("directverbs-workload", "", false),
+];
+
+/// Builds each of them for each target.
+///
+/// # Errors
+/// The standard library's source is not there.
+pub fn run(checks: &mut Checks<'_>) -> Result<()> {
+    let library = rust_source(checks.lab)?;
+    for target in TARGETS {
+        for &(package, features, alloc) in BUILDS {
+            let mut command = cargo(checks.lab, &library, target, alloc);
+            command.args(["--package", package, "--no-default-features", "--features", features]);
+            let built = checks.succeed(&mut command).map(drop);
+            checks.count(&format!("{package} [{features}] for {target}"), built);
+        }
+    }
+    Ok(())
+}
+
+/// `cargo build` for a bare target.
+pub fn cargo(lab: &Lab, library: &std::path::Path, target: &str, alloc: bool) -> std::process::Command {
+    let mut command = lab.cargo();
+    let libraries = if alloc { "core,alloc,compiler_builtins" } else { "core,compiler_builtins" };
+    // Both variables unlock what a stable toolchain locks: building the standard library, from source elsewhere.
+    command.env("RUSTC_BOOTSTRAP", "1").env("__CARGO_TESTS_ONLY_SRC_ROOT", library);
+    // Build scripts look at the first variable, so artifacts are kept apart from those of other builds.
+    command.args(["build", "--target", target, "--target-dir"]).arg(lab.dir.join("bare"));
+    command.arg(format!("-Zbuild-std={libraries}")).arg("-Zbuild-std-features=compiler-builtins-mem");
+    command
+}

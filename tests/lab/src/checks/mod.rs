@@ -1,0 +1,3 @@
+//! Checks that are not Rust tests.
+
+pub mod bare;

@@ -1,0 +1,62 @@
+//! What the user sees while something runs: on a terminal one moving line, elsewhere a line now and then.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Without a terminal, a running step says so this often.
+const HEARTBEAT: Duration = Duration::from_secs(20);
+
+/// A step under way.
+#[derive(Debug)]
+pub struct Step {
+    title: String,
+    started: Instant,
+    spoke: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Step {
+    /// Begins a step.
+    pub fn new(title: impl Into<String>) -> Self {
+        let title = title.into();
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed}  {wide_msg}") {
+                bar.set_style(style);
+            }
+            bar.set_prefix(title.clone());
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        if bar.is_none() {
+            println!("{title} ...");
+        }
+        let now = Instant::now();
+        Self { title, started: now, spoke: now, bar }
+    }
+
+    /// Shows what it is at.
+    pub fn at(&mut self, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(what.trim().to_owned());
+        } else if self.spoke.elapsed() >= HEARTBEAT {
+            self.spoke = Instant::now();
+            println!("{} ... {} s: {}", self.title, self.started.elapsed().as_secs(), what.trim());
+        }
+    }
+
+    /// Time since it began.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Ends it with a word.
+    pub fn end(self, word: &str) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        println!("{}: {word}, {:.1} s", self.title, self.started.elapsed().as_secs_f64());
+    }
+}

@@ -1,0 +1,140 @@
+//! What the tests need from outside of Rust: a table of things with a test and a way to get each.
+
+mod apt;
+mod sources;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use apt::Private;
+
+use crate::error::{Error, Result};
+use crate::lab::Lab;
+use crate::process::found;
+use crate::progress::Step;
+
+/// A thing that the tests need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A C compiler and a C++ compiler (libFuzzer is C++).
+    Compilers,
+    /// Wireshark without a window.
+    Tshark,
+    /// The standard library's source, to build `core` for the bare targets.
+    RustSource,
+    /// Headers of rdma-core, to compare layouts with.
+    RdmaCore,
+}
+
+impl Need {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Compilers, Self::Tshark, Self::RustSource, Self::RdmaCore];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compilers => "C and C++ compilers",
+            Self::Tshark => "tshark",
+            Self::RustSource => "Rust library source",
+            Self::RdmaCore => "rdma-core headers",
+        }
+    }
+
+    fn is_there(self, lab: &Lab) -> bool {
+        match self {
+            Self::Compilers => found("gcc") && found("g++"),
+            Self::Tshark => found("tshark"),
+            Self::RustSource => rust_source(lab).is_ok(),
+            Self::RdmaCore => rdma_core(lab).join(".complete").exists(),
+        }
+    }
+
+    fn get(self, lab: &Lab, apt: &mut Option<Private>, step: &mut Step) -> Result<()> {
+        match self {
+            Self::Compilers => apt::install(lab, &["gcc", "g++", "libc6-dev"], step),
+            Self::Tshark => apt::install(lab, &["tshark"], step),
+            Self::RustSource => {
+                let to = rust_source_dir(lab)?;
+                let version = format!("{}+", rust_version()?);
+                private(lab, apt, step)?.unpack("rust-src", &version, &to, step)?;
+                rust_source(lab).map(drop)
+            }
+            Self::RdmaCore => {
+                let to = rdma_core(lab);
+                fs::create_dir_all(&to).map_err(Error::file(&to))?;
+                let members = ["*/kernel-headers/*", "*/providers/bnxt_re/*.h", "*/providers/ionic/*.h"];
+                private(lab, apt, step)?.unpack_source("rdma-core", "65.", &members, &to, step)?;
+                let mark = to.join(".complete");
+                fs::write(&mark, "").map_err(Error::file(&mark))
+            }
+        }
+    }
+}
+
+/// Gets all of `needs` that are not there. `Ok` says that each is there now.
+///
+/// # Errors
+/// One message for each that could not be had; the others were got.
+pub fn provide(lab: &Lab, needs: &[Need]) -> std::result::Result<(), Vec<(Need, Error)>> {
+    let mut apt = None;
+    let mut failed = Vec::new();
+    for &need in needs {
+        if need.is_there(lab) {
+            println!("setup: {} is there", need.name());
+            continue;
+        }
+        let mut step = Step::new(format!("setup: {}", need.name()));
+        match need.get(lab, &mut apt, &mut step) {
+            Ok(()) => step.end("got it"),
+            Err(error) => {
+                step.end("FAILED");
+                eprintln!("{error}");
+                failed.push((need, error));
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(failed) }
+}
+
+fn private<'a>(lab: &Lab, apt: &'a mut Option<Private>, step: &mut Step) -> Result<&'a Private> {
+    let opened = match apt.take() {
+        Some(opened) => opened,
+        None => Private::open(lab, step)?,
+    };
+    Ok(apt.insert(opened))
+}
+
+/// Folder of rdma-core's headers.
+pub fn rdma_core(lab: &Lab) -> PathBuf {
+    lab.dir.join("rdma-core-65")
+}
+
+/// Folder `library` of the standard library's source: the toolchain's own, or Debian's of the same version.
+///
+/// # Errors
+/// Neither is there.
+pub fn rust_source(lab: &Lab) -> Result<PathBuf> {
+    let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?.trim());
+    let debian = rust_source_dir(lab)?.join(format!("usr/src/rustc-{}", rust_version()?));
+    let places = [sysroot.join("lib/rustlib/src/rust/library"), debian.join("library")];
+    let found = places.into_iter().find(|place| place.join("core/src/lib.rs").exists());
+    found.ok_or_else(|| Error::Unexpected("no Rust library source; `cargo lab setup` gets it".into()))
+}
+
+fn rust_source_dir(lab: &Lab) -> Result<PathBuf> {
+    Ok(lab.dir.join(format!("rust-src-{}", rust_version()?)))
+}
+
+/// Version of the compiler, such as `1.95.0`.
+fn rust_version() -> Result<String> {
+    let text = rustc(&["--version"])?;
+    let version = text.split_whitespace().nth(1);
+    version.map(str::to_owned).ok_or_else(|| Error::Unexpected(format!("rustc calls itself {text:?}")))
+}
+
+fn rustc(arguments: &[&str]) -> Result<String> {
+    let output = Command::new("rustc").args(arguments).output();
+    let output = output.map_err(|source| Error::Start { program: "rustc".into(), source })?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
