@@ -26,6 +26,8 @@ pub struct Sample {
     /// Nanoseconds by the device's clock. For READ and atomics, from the post to the completion of the last; otherwise
     /// from the post to the completion of the peer's last message, the peer's verification included.
     pub ns: u64,
+    /// Bytes that the side has verified so far.
+    pub verified_bytes: u64,
 }
 
 /// What a side has done.
@@ -91,10 +93,10 @@ impl<D: Device> Side<D> {
         match self.stage {
             Stage::Binding => self.stage = Stage::Idle,
             Stage::Operating if self.job.op.fetches() => {
+                self.check_fetched()?;
                 if self.role == Role::First {
                     self.observe(observe);
                 }
-                self.check_fetched()?;
                 self.post_hand_over()?;
             }
             Stage::Operating | Stage::HandingOver => {
@@ -114,7 +116,7 @@ impl<D: Device> Side<D> {
     fn observe(&self, observe: &mut impl FnMut(Sample)) {
         let ns = self.last_completion_ns.saturating_sub(self.turn_began_ns);
         let iteration = if self.job.op.fetches() { self.sent_turns } else { self.received_turns };
-        observe(Sample { iteration, ns });
+        observe(Sample { iteration, ns, verified_bytes: self.report.verified_bytes });
     }
 
     fn take(
