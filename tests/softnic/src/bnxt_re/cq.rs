@@ -254,3 +254,140 @@ impl Cq {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::{HostBlock, HostMemory};
+    use crate::clock::Clock;
+    use crate::device::{CqConfig, Memory, NicConfig};
+    use directverbs::verbs::Mtu;
+
+    const ID: CqId = CqId::truncated(3);
+
+    struct Bench {
+        hardware: Hardware,
+        cq: Cq,
+        memory: std::sync::Arc<HostMemory>,
+        block: HostBlock,
+    }
+
+    fn ring(block: &HostBlock, entries: u32) -> RingConfig {
+        RingConfig { memory: Memory::Host(block.addr()), entries, stride: CQE_BYTES }
+    }
+
+    fn bench(entries: u32) -> Bench {
+        let memory = HostMemory::new();
+        let config = NicConfig {
+            mac: Default::default(),
+            gids: Vec::new(),
+            mtu: Mtu::B1024,
+            device_memory: 0,
+            all_memory_key: None,
+        };
+        let mut hardware = Hardware::new(config, memory.clone(), Clock::simulated());
+        let block = memory.alloc(4096);
+        let config = CqConfig { id: None, ring: ring(&block, entries), handle: 0, vector: 5 };
+        hardware.add_cq(ID, &config);
+        Bench { hardware, cq: Cq::new(ID, entries, true), memory, block }
+    }
+
+    /// A CQE that shows its phase and `tag`.
+    fn cqe(tag: u8) -> impl Fn(bool) -> [u8; 32] {
+        move |phase| {
+            let mut bytes = [tag; 32];
+            bytes[24] = phase.into();
+            bytes
+        }
+    }
+
+    fn at(index: u32, epoch: bool) -> Position {
+        Position { index, epoch }
+    }
+
+    impl Bench {
+        fn push(&mut self, tag: u8) -> Result<(), CqError> {
+            self.cq.push(&mut self.hardware, false, cqe(tag))
+        }
+
+        fn entry(&self, index: usize) -> (u8, u8) {
+            let mut bytes = [0; 32];
+            assert!(self.block.read(index * 32, &mut bytes));
+            (bytes[0], bytes[24])
+        }
+    }
+
+    #[test]
+    fn the_phase_flips_with_each_lap() {
+        let mut bench = bench(2);
+        assert_eq!((bench.push(1), bench.push(2)), (Ok(()), Ok(())));
+        assert_eq!([bench.entry(0), bench.entry(1)], [(1, 1), (2, 1)]);
+        assert_eq!(bench.cq.consume(&mut bench.hardware, at(1, false)), Ok(()));
+        assert_eq!(bench.push(3), Ok(()));
+        assert_eq!([bench.entry(0), bench.entry(1)], [(3, 0), (2, 1)]);
+    }
+
+    #[test]
+    fn a_ring_that_is_not_consumed_overruns() {
+        let mut bench = bench(2);
+        assert_eq!((bench.push(1), bench.push(2)), (Ok(()), Ok(())));
+        assert_eq!(bench.push(3), Err(CqError::Overrun { entries: 2 }));
+        let stray = bench.cq.consume(&mut bench.hardware, at(1, true));
+        assert!(matches!(stray, Err(CqError::Stray(_))), "{stray:?}");
+        assert_eq!(bench.push(3), Err(CqError::Overrun { entries: 2 }));
+    }
+
+    #[test]
+    fn an_event_comes_once_for_each_arm_with_the_current_toggle() {
+        let mut bench = bench(8);
+        let arm = |bench: &mut Bench, index, toggle| {
+            bench.cq.arm(&mut bench.hardware, at(index, false), toggle, Arm::Any)
+        };
+        assert_eq!(arm(&mut bench, 0, 0), Err(CqError::NotEnabled));
+        bench.cq.enable();
+        assert_eq!(arm(&mut bench, 0, 0), Ok(()));
+        assert_eq!((bench.push(1), bench.push(2)), (Ok(()), Ok(())));
+        assert_eq!(bench.hardware.take_notification(), Some(crate::device::Notification::Cq(ID)));
+        assert_eq!(bench.hardware.take_notification(), None);
+        bench.cq.enable();
+        assert_eq!(arm(&mut bench, 2, 0), Err(CqError::StaleToggle { given: 0, current: 1 }));
+        assert_eq!(arm(&mut bench, 2, 1), Ok(()));
+    }
+
+    #[test]
+    fn arming_behind_what_is_there_raises_the_event_at_once() {
+        let mut bench = bench(8);
+        assert_eq!(bench.push(1), Ok(()));
+        bench.cq.enable();
+        assert_eq!(bench.cq.arm(&mut bench.hardware, at(0, false), 0, Arm::Any), Ok(()));
+        assert!(bench.hardware.take_notification().is_some());
+    }
+
+    #[test]
+    fn a_resize_cuts_off_and_waits_for_its_acknowledgement() {
+        let mut bench = bench(4);
+        for tag in 1..=3 {
+            assert_eq!(bench.push(tag), Ok(()));
+        }
+        assert_eq!(bench.cq.consume(&mut bench.hardware, at(2, false)), Ok(()));
+        let (old, new) = (bench.block, bench.memory.alloc(4096));
+        let cut_off = |phase: bool, toggle: u8| cqe(0xc0 + toggle)(phase);
+        let ring = ring(&new, 8);
+        assert_eq!(bench.cq.resize(&mut bench.hardware, &ring, cut_off), Ok(()));
+        let mut last = [0; 32];
+        assert!(old.read(3 * 32, &mut last));
+        assert_eq!((last[0], last[24]), (0xc1, 1));
+        assert!(bench.cq.resize(&mut bench.hardware, &ring, cut_off).is_err());
+        // The old ring is still consumed from, and the acknowledgement's index is behind that.
+        assert_eq!(bench.cq.consume(&mut bench.hardware, at(3, false)), Ok(()));
+        let ack = |bench: &mut Cq, hardware: &Hardware, epoch, toggle| {
+            bench.acknowledge(hardware, at(0, epoch), toggle)
+        };
+        let wrong = ack(&mut bench.cq, &bench.hardware, true, 2);
+        assert_eq!(wrong, Err(CqError::StrayAck { given: 2, expected: Some(1) }));
+        let unflipped = ack(&mut bench.cq, &bench.hardware, false, 1);
+        assert!(matches!(unflipped, Err(CqError::Stray(Stray::OutOfOrder { .. }))), "{unflipped:?}");
+        assert_eq!(ack(&mut bench.cq, &bench.hardware, true, 1), Ok(()));
+        assert_eq!(bench.hardware.cq_position(ID), Some(0));
+    }
+}

@@ -321,3 +321,106 @@ fn read<T: FromBytes>(bytes: &[u8]) -> T {
     }
     T::read_from_prefix(&whole).map_or_else(|_| T::new_zeroed(), |(value, _)| value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::{IntoBytes, little_endian as le};
+
+    const RC: Limits = Limits { qp_type: QpType::Rc, max_sge: 2, max_inline: 40, max_slots: 15 };
+
+    fn send(size: u8, flags: u8, length: u32) -> SqSendHdr {
+        SqSendHdr { wqe_size: size, flags, length: le::U32::new(length), ..SqSendHdr::ZERO }
+    }
+
+    fn wqe(header: &[u8], sges: &[Sge]) -> Vec<u8> {
+        let mut bytes = header.to_vec();
+        sges.iter().for_each(|sge| bytes.extend_from_slice(SqSge::new(sge).as_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn empty_elements_are_left_out_whatever_their_key() {
+        let empty = Sge::new(0xdead, 0, LKey::MAX);
+        let used = Sge::new(0x1000, 8, LKey::truncated(7));
+        let bytes = wqe(send(4, 1, 8).as_bytes(), &[empty, used]);
+        let decoded = decode_send(&bytes, &RC).unwrap();
+        assert_eq!(decoded, (SendOp::Send, SendFlags::SIGNALED, Payload::Sges(vec![used])));
+    }
+
+    #[test]
+    fn the_length_field_is_the_sum_of_the_elements() {
+        let used = Sge::new(0x1000, 8, LKey::truncated(7));
+        let bytes = wqe(send(3, 0, 9).as_bytes(), &[used]);
+        assert_eq!(decode_send(&bytes, &RC), Err(WqeError::Length { field: 9, sges: 8 }));
+    }
+
+    #[test]
+    fn inline_data_takes_as_many_slots_as_it_needs() {
+        let mut bytes = send(5, 0x10, 40).as_bytes().to_vec();
+        bytes.extend(0..48);
+        let (_, _, payload) = decode_send(&bytes, &RC).unwrap();
+        assert_eq!(payload, Payload::Inline((0..40).collect()));
+        bytes.extend([0; 16]);
+        assert_eq!(decode_send(&bytes, &RC), Err(WqeError::Size { size: 6, wqe_type: 0 }));
+        let long = wqe(send(5, 0x10, 41).as_bytes(), &[Sge::default(); 3]);
+        assert_eq!(decode_send(&long, &RC), Err(WqeError::Inline { given: 41, max: 40 }));
+    }
+
+    #[test]
+    fn an_operation_of_another_kind_of_queue_pair_is_refused() {
+        let header = SqRdmaHdr { wqe_type: WqeType::READ.0, ..SqRdmaHdr::ZERO };
+        let ud = Limits { qp_type: QpType::Ud, ..RC };
+        assert_eq!(decode_send(header.as_bytes(), &ud), Err(WqeError::Type(6)));
+        let inline_read = SqRdmaHdr { wqe_type: WqeType::READ.0, flags: 0x10, ..SqRdmaHdr::ZERO };
+        assert_eq!(
+            decode_send(inline_read.as_bytes(), &RC),
+            Err(WqeError::Flags { flags: 0x10, wqe_type: 6 })
+        );
+        let unknown = SqSendHdr { wqe_type: 3, ..SqSendHdr::ZERO };
+        assert_eq!(decode_send(unknown.as_bytes(), &RC), Err(WqeError::Type(3)));
+    }
+
+    #[test]
+    fn an_atomic_has_one_element_of_eight_bytes() {
+        let header = SqAtomicHdr {
+            wqe_type: WqeType::ATOMIC_CS.0,
+            remote_key: le::U32::new(9),
+            remote_va: le::U64::new(0x4000),
+            swap_data: le::U64::new(5),
+            cmp_data: le::U64::new(6),
+            ..SqAtomicHdr::ZERO
+        };
+        let bytes = wqe(header.as_bytes(), &[Sge::new(0, 8, LKey::MAX)]);
+        let (op, ..) = decode_send(&bytes, &RC).unwrap();
+        let remote = RemoteAddress { addr: 0x4000, rkey: RKey::truncated(9) };
+        assert_eq!(op, SendOp::CompareSwap { remote, compare: 6, swap: 5 });
+        let bytes = wqe(header.as_bytes(), &[Sge::new(0, 4, LKey::MAX)]);
+        assert_eq!(decode_send(&bytes, &RC), Err(WqeError::AtomicLength(4)));
+    }
+
+    #[test]
+    fn a_fast_register_counts_the_pages_it_touches() {
+        let header = SqFrPmr {
+            wqe_type: WqeType::FR_PMR.0,
+            access_cntl: 0x03,
+            l_key: le::U32::new(0x100),
+            length: [0x02, 0x10, 0, 0, 0],
+            numlevels_pbl_page_size_log: 1 << 6,
+            pblptr: le::U64::new(0x9000),
+            va: le::U64::new(0x1fff),
+            ..SqFrPmr::ZERO
+        };
+        let (op, ..) = decode_send(&header.as_bytes()[..HEADER], &RC).unwrap();
+        let expected = FastRegister {
+            key: LKey::truncated(0x100),
+            addr: 0x1fff,
+            length: 0x1002,
+            page_shift: 12,
+            pages: 3,
+            table: PageTable::Level1(0x9000),
+            access: AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ,
+        };
+        assert_eq!(op, SendOp::FastRegister(expected));
+    }
+}
