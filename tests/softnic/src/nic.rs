@@ -231,13 +231,14 @@ impl<F: FrontEnd> Nic<F> {
         Ok(())
     }
 
-    /// A store of the host to a doorbell page.
-    pub fn doorbell(&mut self, page: u32, register: usize, value: u64) {
+    /// A store of the host to a doorbell page; `false` if a fault lost it.
+    pub fn doorbell(&mut self, page: u32, register: usize, value: u64) -> bool {
         if self.hardware.drops_doorbell() {
-            return;
+            return false;
         }
         self.front_end.doorbell(&mut self.hardware, page, register, value);
         self.host_done();
+        true
     }
 
     /// A store of the host to device memory; what is outside is lost.

@@ -5,7 +5,7 @@ use directverbs::bnxt_re::psn::Retransmit;
 use directverbs::bnxt_re::wqe::{SLOT_BYTES, STATIC_SLOTS};
 use directverbs::verbs::{CqId, QpId, QpState, SrqId, WcStatus};
 
-use super::cq::{Arm, CQE_BYTES, Cq};
+use super::cq::{Arm, CQE_BYTES, Cq, CqError};
 use super::cqe::Cqe;
 use super::position::Position;
 use super::push::{BUFFER_BYTES, PAGE_BYTES, Push};
@@ -13,7 +13,7 @@ use super::qp::Qp;
 use super::retransmit::Table;
 use super::rq::RecvQueue;
 use super::sq::{SendQueue, has_table};
-use super::srq::Srq;
+use super::srq::{Srq, SrqArmError};
 use super::violation::{Object, Violations};
 use super::wqe::Limits;
 use super::{RqError, SqError, nq};
@@ -59,6 +59,7 @@ pub struct BnxtRe {
     srqs: BTreeMap<u32, Srq>,
     push: Push,
     violations: Violations,
+    stale_arms: u64,
 }
 
 impl BnxtRe {
@@ -72,12 +73,19 @@ impl BnxtRe {
             srqs: BTreeMap::new(),
             push: Push::default(),
             violations: Violations::default(),
+            stale_arms: 0,
         }
     }
 
     /// What the driver did wrong so far.
     pub fn violations(&self) -> &Violations {
         &self.violations
+    }
+
+    /// Arms that were dropped because their toggle was not the current one. That is what toggles are for: an arm that is
+    /// stored twice, or answers an event that is not the last, does no harm.
+    pub fn stale_arms(&self) -> u64 {
+        self.stale_arms
     }
 
     /// How often a completion waits to be joined with later ones, in parts per million.
@@ -194,8 +202,10 @@ impl BnxtRe {
         let Some(srq) = self.srqs.get(&id.get()) else {
             return self.violations.add(Object::Srq(id), "SRQ_ARM, no such queue");
         };
-        if let Err(error) = srq.arm(toggle, self.config.toggles) {
-            return self.violations.add(Object::Srq(id), error);
+        match srq.arm(toggle, self.config.toggles) {
+            Ok(()) => {}
+            Err(SrqArmError::StaleToggle { .. }) => return self.stale_arms += 1,
+            Err(error) => return self.violations.add(Object::Srq(id), error),
         }
         if let Err(error) = hardware.arm_srq(id, limit) {
             self.violations.add(Object::Srq(id), error);
@@ -217,8 +227,10 @@ impl BnxtRe {
             _ => cq.consume(hardware, at),
         };
         cq.cut_off(hardware, cut_off);
-        if let Err(error) = result {
-            self.violations.add(Object::Cq(id), error);
+        match result {
+            Ok(()) => {}
+            Err(CqError::StaleToggle { .. }) => self.stale_arms += 1,
+            Err(error) => self.violations.add(Object::Cq(id), error),
         }
     }
 

@@ -1,6 +1,7 @@
 //! In-process platforms: the drivers of `directverbs` over software NICs. Commands are calls of the device API, a
 //! doorbell is a call into the NIC, and rings are memory of the process.
 
+mod endpoints;
 mod error;
 mod memory;
 
