@@ -11,7 +11,7 @@ mod table;
 
 pub use doorbell::{DeviceMemory, Doorbell};
 pub use index::{MsnIdx, SlotIdx, WqeIdx};
-pub use ring::RingMemory;
+pub use ring::{RingMemory, Slot};
 #[cfg(feature = "alloc")]
 pub use shadow::Boxed;
 pub use shadow::{Borrowed, Fixed, Shadow, Store};

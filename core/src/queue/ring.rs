@@ -113,6 +113,17 @@ impl<'m> RingMemory<'m> {
         fits
     }
 
+    /// The `WORDS` 64-bit words at `offset`, to be stored one by one; `None` if they do not fit or are not aligned.
+    #[inline(always)]
+    pub fn slot<const WORDS: usize>(&mut self, offset: usize) -> Option<Slot<'_, WORDS>> {
+        if !self.inside(offset, WORDS * 8) || !(self.address() + offset).is_multiple_of(8) {
+            return None;
+        }
+        // SAFETY: in bounds as just checked.
+        let base = unsafe { self.base.add(offset) };
+        Some(Slot { base: base.cast(), _memory: PhantomData })
+    }
+
     /// Copies a value out of `offset`, or `None` if it does not fit. The device may be writing it: the bytes may be a
     /// mix of old and new.
     #[inline(always)]
@@ -137,9 +148,46 @@ impl<'m> RingMemory<'m> {
         Some(word.read())
     }
 
+    /// Stores `len` zero bytes at `offset`; `false` if they do not fit.
+    #[inline]
+    pub fn store_zeros(&mut self, offset: usize, len: usize) -> bool {
+        let fits = self.inside(offset, len);
+        if fits {
+            // SAFETY: as in `store`.
+            unsafe { self.base.as_ptr().add(offset).write_bytes(0, len) };
+        }
+        fits
+    }
+
     /// Fills all with zero bytes.
     pub fn zero(&mut self) {
         // SAFETY: all `len` bytes are writable by `from_raw`'s contract.
         unsafe { self.base.as_ptr().write_bytes(0, self.len) };
+    }
+}
+
+/// Some 64-bit words of ring memory, in bounds and aligned: one check for many stores.
+#[derive(Debug)]
+pub struct Slot<'s, const WORDS: usize> {
+    base: NonNull<u64>,
+    _memory: PhantomData<&'s mut [u8]>,
+}
+
+impl<const WORDS: usize> Slot<'_, WORDS> {
+    /// Stores word `AT`; its least significant byte comes first in memory.
+    #[inline(always)]
+    pub fn store<const AT: usize>(&mut self, word: u64) {
+        const { assert!(AT < WORDS) };
+        // SAFETY: `RingMemory::slot` has checked `WORDS` aligned words, and `AT` is one of them.
+        unsafe { self.base.as_ptr().add(AT).write(word.to_le()) };
+    }
+
+    /// Stores word `AT` in one piece, after everything stored before has become visible (release).
+    #[inline(always)]
+    pub fn store_release<const AT: usize>(&mut self, word: u64) {
+        const { assert!(AT < WORDS) };
+        // SAFETY: as in `store`; the device is the only other party, and atomics are how it may be met.
+        let at = unsafe { core::sync::atomic::AtomicU64::from_ptr(self.base.as_ptr().add(AT)) };
+        at.store(word.to_le(), core::sync::atomic::Ordering::Release);
     }
 }

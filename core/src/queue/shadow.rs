@@ -35,10 +35,15 @@ impl Store for Boxed {
 /// The records of a queue: what the driver must remember of each entry, because ring memory is never trusted.
 ///
 /// Indices are checked by masking: the length is a power of two, and an index outside wraps around into it.
-#[derive(Debug)]
 pub struct Shadow<T: Copy + 'static, S: Store> {
     records: S::Slice<T>,
     mask: usize,
+}
+
+impl<T: Copy + 'static, S: Store> core::fmt::Debug for Shadow<T, S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Shadow").field("len", &self.len()).finish_non_exhaustive()
+    }
 }
 
 impl<T: Copy + 'static, S: Store> Shadow<T, S> {

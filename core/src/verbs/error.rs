@@ -55,6 +55,9 @@ pub enum PostError {
     /// A flag that the operation does not take.
     #[error("{0:?} does not take one of the flags")]
     FlagNotAllowed(WcOpcode),
+    /// Only a memory window of type 1 is unbound by a bind of length zero.
+    #[error("a bind of length zero, and the window is not of type 1")]
+    EmptyBind,
     /// A field of the request is wider than the WQE's.
     #[error("{field} {value:#x} does not fit {bits} bits")]
     OutOfRange {

@@ -1,1 +1,3 @@
 //! Helpers that the suites share.
+
+pub mod ionic;
