@@ -3,6 +3,7 @@
 
 mod endpoints;
 mod error;
+pub mod ionic;
 mod memory;
 
 use std::sync::Arc;
