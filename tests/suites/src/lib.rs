@@ -1,3 +1,5 @@
 //! Helpers that the suites share.
 
 pub mod ionic;
+
+pub mod hostile;

@@ -1,0 +1,12 @@
+//! Hostile devices, drivers and peers: the bodies of the fuzz targets, and what replays them without a fuzzer.
+//!
+//! Each body takes arbitrary bytes, makes queues, rings and frames of them, and asserts what must hold whatever they
+//! are: no panic, no write outside, no more completions than asked for, and a queue that goes on or says that it failed.
+
+mod guarded;
+mod input;
+mod ionic_queues;
+mod ledger;
+
+pub use input::Input;
+pub use ionic_queues::ionic_poll;
