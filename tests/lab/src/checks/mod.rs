@@ -1,3 +1,4 @@
 //! Checks that are not Rust tests.
 
 pub mod bare;
+pub mod rdma_core;

@@ -51,4 +51,10 @@ pub const SUITES: &[Suite] = &[
             &["--release", "--package", "directverbs", "--test", "loom_shared"],
         ),
     },
+    Suite {
+        name: "layouts",
+        about: "layouts and constants equal those of rdma-core's headers (F7)",
+        needs: &[Need::Compilers, Need::RdmaCore],
+        run: Run::Checks(checks::rdma_core::run),
+    },
 ];
