@@ -9,7 +9,7 @@ use crate::bus::{Bus, BusError};
 use crate::clock::Clock;
 use crate::device::{CqConfig, DeviceError, Memory, NicConfig, Notification, RingConfig};
 use crate::fault::{FaultPlan, Random};
-use crate::roce::{Engine, PsnRange, RecvWork, SendWork};
+use crate::roce::{Counters, Engine, PsnRange, RecvWork, SendWork};
 
 /// How much later than its turn a delayed CQE is written.
 const CQE_DELAY_NS: u64 = 20_000;
@@ -193,6 +193,20 @@ impl Hardware {
         self.engine.fail_qp(qp, side, status)
     }
 
+    /// Local operations of a queue pair are reported when they are carried out, also before earlier requests of its
+    /// send queue have ended. Without it, all completions of a send queue come in post order.
+    ///
+    /// # Errors
+    /// No such queue pair.
+    pub fn set_early_local(&mut self, qp: QpId, early: bool) -> Result<(), DeviceError> {
+        self.engine.set_early_local(qp, early)
+    }
+
+    /// What the engine has counted.
+    pub fn counters(&self) -> Counters {
+        self.engine.counters()
+    }
+
     /// Ring of a completion queue.
     pub fn cq_ring(&self, cq: CqId) -> Option<&RingConfig> {
         self.cqs.get(&cq.get()).map(|cq| &cq.ring)
@@ -309,10 +323,6 @@ impl Hardware {
 
     pub(crate) fn remove_cq(&mut self, cq: CqId) -> bool {
         self.cqs.remove(&cq.get()).is_some()
-    }
-
-    pub(crate) fn has_cq(&self, cq: CqId) -> bool {
-        self.cqs.contains_key(&cq.get())
     }
 
     /// The earliest time at which a delayed CQE is due.

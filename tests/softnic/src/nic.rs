@@ -76,7 +76,7 @@ pub trait FrontEnd: Send + 'static {
         let _ = (hardware, offset, bytes);
     }
 
-    /// Something happened. Completions become CQEs here.
+    /// Something happened. Completions become CQEs here, and the host is notified of what else it must know.
     fn event(&mut self, hardware: &mut Hardware, event: &Event);
 
     /// Does some of the work that doorbells left behind; `true` if there was any.
