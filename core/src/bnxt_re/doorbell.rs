@@ -161,6 +161,12 @@ pub struct DbError {
     pub bits: u32,
 }
 
+impl From<DbError> for crate::verbs::MemoryError {
+    fn from(e: DbError) -> Self {
+        Self::OutOfRange { what: e.what, value: e.value.into(), bits: e.bits }
+    }
+}
+
 const fn fits(what: &'static str, value: u32, bits: u32) -> Result<u32, DbError> {
     if value >> bits == 0 { Ok(value) } else { Err(DbError { what, value, bits }) }
 }

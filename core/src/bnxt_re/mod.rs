@@ -4,9 +4,23 @@
 //! follow. In static mode every WQE takes eight slots, in variable mode as many as it has. Source of all layouts: the
 //! kernel driver's `roce_hsi.h` and `bnxt_hsi.h`, and rdma-core's `bnxt_re-abi.h`.
 
+pub mod attached;
+pub mod caps;
+mod complete;
+pub mod cq;
 pub mod cqe;
 pub mod doorbell;
+mod inline;
+pub mod pacing;
+pub mod plan;
 pub mod psn;
+pub mod push;
+pub mod qp;
+pub mod recv;
+mod request;
+pub mod resize;
+pub mod send;
+pub mod srq;
 pub mod wqe;
 
 use crate::layout::Layout;

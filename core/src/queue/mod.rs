@@ -4,6 +4,7 @@
 pub mod barrier;
 mod doorbell;
 mod index;
+mod publish;
 mod ring;
 mod shadow;
 mod shared;
@@ -11,6 +12,7 @@ mod table;
 
 pub use doorbell::{DeviceMemory, Doorbell};
 pub use index::{MsnIdx, SlotIdx, WqeIdx};
+pub use publish::Publisher;
 pub use ring::{RingMemory, Slot};
 #[cfg(feature = "alloc")]
 pub use shadow::Boxed;

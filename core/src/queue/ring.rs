@@ -182,6 +182,14 @@ impl<const WORDS: usize> Slot<'_, WORDS> {
         unsafe { self.base.as_ptr().add(AT).write(word.to_le()) };
     }
 
+    /// Stores the low half of word `AT`; the high half keeps what was there.
+    #[inline(always)]
+    pub fn store_low<const AT: usize>(&mut self, word: u32) {
+        const { assert!(AT < WORDS) };
+        // SAFETY: as in `store`; the low half comes first in memory.
+        unsafe { self.base.as_ptr().add(AT).cast::<u32>().write(word.to_le()) };
+    }
+
     /// Stores word `AT` in one piece, after everything stored before has become visible (release).
     #[inline(always)]
     pub fn store_release<const AT: usize>(&mut self, word: u64) {

@@ -1,0 +1,391 @@
+//! The completion queue: CQEs become work completions.
+//!
+//! A CQE is new when its phase bit is the ring's, which flips at every wrap. One requester CQE may complete many
+//! requests; when `out` has no room for all, it stays and the next poll goes on with it.
+
+use zerocopy::little_endian as le;
+
+use super::complete::{self, Cqe, Step};
+use super::cqe::{CQE_BYTES, CqeType, PHASE_OFFSET};
+use super::doorbell::{DbIndex, DbType, DbWord, Epoch, Toggle, Xid};
+use super::plan::CqPlan;
+use super::qp::{AsQueuePair, AsSharedReceiveQueue};
+use super::recv::ring;
+use super::resize::Resize;
+use super::send::next;
+use crate::queue::{Doorbell, RingMemory};
+use crate::verbs::{CqFault, CqId, Endpoints, FaultKind, MemoryError, Pollable, SrqId, WorkCompletion};
+
+/// State of a completion queue as plain data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CqState {
+    /// Index of the next CQE.
+    pub head: u32,
+    /// Phase of a new CQE.
+    pub phase: bool,
+    /// Consumer epoch.
+    pub epoch: bool,
+    /// CQEs consumed since the last consumer doorbell.
+    pub consumed: u32,
+    /// Consumer index on the memory before a resize, until the first doorbell on the new one.
+    pub old_head: Option<u32>,
+}
+
+impl CqState {
+    const FRESH: Self = Self { head: 0, phase: true, epoch: false, consumed: 0, old_head: None };
+}
+
+/// A completion queue.
+#[derive(Debug)]
+pub struct CompletionQueue<'m> {
+    memory: RingMemory<'m>,
+    state: CqState,
+    entries: u32,
+    /// CQEs that may be consumed without a consumer doorbell; 0 rings at the end of every poll.
+    defer: u32,
+    base: DbWord,
+    flush_seen: u32,
+    pub(super) pending: Option<CqFault>,
+    pub(super) resize: Resize<'m>,
+}
+
+impl<'m> CompletionQueue<'m> {
+    /// A fresh completion queue in `memory`, which is filled with zeros: whatever was there is no CQE.
+    ///
+    /// # Errors
+    /// Memory that does not fit the plan, or an id wider than a doorbell.
+    pub fn new(memory: RingMemory<'m>, plan: &CqPlan, id: CqId) -> Result<Self, MemoryError> {
+        let mut memory = memory;
+        memory.check("completion queue", plan.bytes as usize, 4096)?;
+        let base = DbWord::ring(DbType::CQ, Xid::cq(id)?, DbIndex::ZERO, Epoch(false), Toggle::ZERO);
+        memory.zero();
+        Ok(Self {
+            memory,
+            state: CqState::FRESH,
+            entries: plan.entries,
+            defer: Self::defer(plan),
+            base,
+            flush_seen: 0,
+            pending: None,
+            resize: Resize::default(),
+        })
+    }
+
+    fn defer(plan: &CqPlan) -> u32 {
+        if plan.deferred { (plan.entries / 2).max(1) } else { 0 }
+    }
+
+    /// Number.
+    #[inline]
+    pub fn id(&self) -> CqId {
+        CqId::truncated(self.base.xid().get())
+    }
+
+    /// Entries of the ring.
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Fills `out` with completions and returns how many.
+    ///
+    /// # Errors
+    /// The first CQE that makes no sense; it was skipped, and the queue goes on. Completions found before it are
+    /// returned first: the fault follows with the next call.
+    #[inline]
+    pub fn poll<'q, Q, R, E>(
+        &mut self,
+        endpoints: &mut E,
+        doorbell: &impl Doorbell,
+        out: &mut [WorkCompletion],
+    ) -> Result<usize, CqFault>
+    where
+        Q: AsQueuePair<'q> + Pollable,
+        R: AsSharedReceiveQueue<'q>,
+        E: Endpoints<Q, R>,
+    {
+        if let Some(fault) = self.pending.take() {
+            return Err(fault);
+        }
+        let mut filled = 0;
+        let mut consumed = false;
+        // A device that keeps writing CQEs that complete nothing does not keep the caller here.
+        let mut idle = self.entries;
+        let mut empty = false;
+        while filled < out.len() && idle != 0 {
+            let Some(cqe) = self.look(doorbell) else {
+                empty = true;
+                break;
+            };
+            let before = filled;
+            let step = self.take(&cqe, endpoints, doorbell, out, &mut filled);
+            if matches!(step, Step::Kept) {
+                break;
+            }
+            if matches!(step, Step::Switched) {
+                consumed = false;
+                continue;
+            }
+            let at = self.state.head;
+            self.state.head = next(at, self.entries);
+            let wrapped = self.state.head == 0;
+            self.state.phase ^= wrapped;
+            self.state.epoch ^= wrapped;
+            self.state.consumed = self.state.consumed.wrapping_add(1);
+            consumed = true;
+            if self.defer != 0 && self.state.consumed >= self.defer {
+                self.ring_consumed(doorbell);
+            }
+            if let Step::Fault(kind) = step {
+                self.pending = Some(CqFault { cq: self.id(), entry: at, kind, cqe: cqe.bytes() });
+                break;
+            }
+            idle -= (filled == before) as u32;
+        }
+        if consumed && self.defer == 0 {
+            self.ring_consumed(doorbell);
+        }
+        if empty {
+            self.flush(endpoints, out, &mut filled);
+        }
+        if filled == 0
+            && let Some(fault) = self.pending.take()
+        {
+            return Err(fault);
+        }
+        Ok(filled)
+    }
+
+    /// The next CQE, if it is new.
+    #[inline(always)]
+    fn look(&self, doorbell: &impl Doorbell) -> Option<Cqe> {
+        let at = self.state.head as usize * CQE_BYTES as usize;
+        let word = self.memory.load_valid(at + PHASE_OFFSET)?;
+        if (u32::from_le(word) & 1 != 0) != self.state.phase {
+            return None;
+        }
+        doorbell.from_device();
+        self.memory.load(at).map(Cqe)
+    }
+
+    #[inline(always)]
+    fn take<'q, Q, R, E>(
+        &mut self,
+        cqe: &Cqe,
+        endpoints: &mut E,
+        doorbell: &impl Doorbell,
+        out: &mut [WorkCompletion],
+        filled: &mut usize,
+    ) -> Step
+    where
+        Q: AsQueuePair<'q> + Pollable,
+        R: AsSharedReceiveQueue<'q>,
+        E: Endpoints<Q, R>,
+    {
+        let cq = self.id();
+        let cqe_type = cqe.cqe_type();
+        if cqe_type == CqeType::REQ {
+            let handle = cqe.word(0);
+            return with_qp(endpoints, handle, |qp| {
+                complete::requester(qp.as_queue_pair(), cq, cqe, out, filled)
+            });
+        }
+        let responder = matches!(cqe_type, CqeType::RES_RC | CqeType::RES_UD | CqeType::RES_RAWETH_QP1);
+        if responder {
+            let mut tagged = None;
+            let handle = cqe.word(1);
+            let step = with_qp(endpoints, handle, |qp| {
+                complete::responder(qp.as_queue_pair(), cq, cqe, out, filled, &mut tagged)
+            });
+            return match tagged {
+                Some((srq, tag)) => Self::untag(endpoints, doorbell, srq, tag, out, filled, cqe),
+                None => step,
+            };
+        }
+        self.take_rare(cqe, cqe_type, endpoints, doorbell)
+    }
+
+    /// Finishes a completion whose request came from a shared receive queue.
+    fn untag<'q, Q, R, E>(
+        endpoints: &mut E,
+        doorbell: &impl Doorbell,
+        srq: SrqId,
+        tag: u32,
+        out: &mut [WorkCompletion],
+        filled: &mut usize,
+        cqe: &Cqe,
+    ) -> Step
+    where
+        Q: AsQueuePair<'q> + Pollable,
+        R: AsSharedReceiveQueue<'q>,
+        E: Endpoints<Q, R>,
+    {
+        let wr_id = endpoints.with_srq(srq, |srq| {
+            let srq = srq.as_srq();
+            let wr_id = srq.release(tag);
+            if srq.starves() {
+                srq.flush(doorbell);
+            }
+            wr_id
+        });
+        match (wr_id.flatten(), out.get_mut(*filled)) {
+            (Some(wr_id), Some(wc)) => {
+                wc.wr_id = wr_id;
+                *filled += 1;
+                Step::Consumed
+            }
+            _ => Step::Fault(FaultKind::BadIndex { qp: cqe.word(1) as u32, index: tag }),
+        }
+    }
+
+    #[cold]
+    fn take_rare<'q, Q, R, E>(
+        &mut self,
+        cqe: &Cqe,
+        cqe_type: CqeType,
+        endpoints: &mut E,
+        doorbell: &impl Doorbell,
+    ) -> Step
+    where
+        Q: AsQueuePair<'q> + Pollable,
+        R: AsSharedReceiveQueue<'q>,
+        E: Endpoints<Q, R>,
+    {
+        match cqe_type {
+            CqeType::NO_OP => Step::Consumed,
+            CqeType::TERMINAL => with_qp(endpoints, cqe.word(0), |qp| {
+                qp.as_queue_pair().set_error();
+                Step::Consumed
+            }),
+            CqeType::CUT_OFF => match self.resize.take_new() {
+                Some((memory, plan)) => {
+                    self.switch(memory, &plan, cqe.resize_toggle(), doorbell);
+                    Step::Switched
+                }
+                None => Step::Fault(FaultKind::Unexpected(CqeType::CUT_OFF.0)),
+            },
+            CqeType(other) => Step::Fault(FaultKind::UnknownType(other)),
+        }
+    }
+
+    /// Goes on with the new memory of a resize and acknowledges the cut-off.
+    fn switch(&mut self, memory: RingMemory<'m>, plan: &CqPlan, toggle: Toggle, doorbell: &impl Doorbell) {
+        self.resize.put_old(core::mem::replace(&mut self.memory, memory));
+        let CqState { head, epoch, .. } = self.state;
+        self.state = CqState { epoch, old_head: Some(head), ..CqState::FRESH };
+        self.entries = plan.entries;
+        self.defer = Self::defer(plan);
+        let word = self.word(DbType::CQ_CUTOFF_ACK, toggle);
+        ring(doorbell, word);
+    }
+
+    /// Announces the consumer index.
+    fn ring_consumed(&mut self, doorbell: &impl Doorbell) {
+        self.state.consumed = 0;
+        let word = self.word(DbType::CQ, Toggle::ZERO);
+        ring(doorbell, word);
+    }
+
+    /// A doorbell at the consumer index. The first one after a resize flips the epoch if the index went back: the
+    /// device, which does not know of the resize when it compares doorbells, would drop it.
+    #[inline(always)]
+    fn word(&mut self, db_type: DbType, toggle: Toggle) -> DbWord {
+        if let Some(old) = self.state.old_head.take() {
+            self.state.epoch ^= self.state.head < old;
+        }
+        DbWord::ring(db_type, self.base.xid(), DbIndex::ZERO, Epoch(false), toggle)
+            .at(self.state.head, self.state.epoch)
+    }
+
+    /// Lets the queue be armed: for who receives its events, once after creation and after each event.
+    pub fn enable(&self, toggle: Toggle, doorbell: &impl Doorbell) {
+        let word = DbWord::ring(DbType::CQ_ARMENA, self.base.xid(), DbIndex::ZERO, Epoch(false), toggle);
+        ring(doorbell, word);
+    }
+
+    /// Asks for an event at the next completion, or the next solicited one. The doorbell goes at once; poll once more
+    /// after it. `toggle` is what the queue's toggle page holds now. A pure poller never arms.
+    pub fn arm(&mut self, solicited_only: bool, toggle: Toggle, doorbell: &impl Doorbell) {
+        let db_type = if solicited_only { DbType::CQ_ARMSE } else { DbType::CQ_ARMALL };
+        let word = self.word(db_type, toggle);
+        ring(doorbell, word);
+    }
+
+    #[inline]
+    fn flush<'q, Q, R, E>(&mut self, endpoints: &mut E, out: &mut [WorkCompletion], filled: &mut usize)
+    where
+        Q: AsQueuePair<'q> + Pollable,
+        E: Endpoints<Q, R>,
+    {
+        let seq = endpoints.flush_seq();
+        if seq == self.flush_seen {
+            return;
+        }
+        let cq = self.id();
+        let mut done = true;
+        endpoints.each_qp(|qp| {
+            done = complete::flush(qp.as_queue_pair(), cq, out, filled);
+            done
+        });
+        if done {
+            self.flush_seen = seq;
+        }
+    }
+
+    /// Makes the CQEs of a queue pair that was reset or destroyed complete nothing: their handle becomes zero. Call it
+    /// for both completion queues, once if they are one.
+    pub fn forget(&mut self, key: u32) {
+        let (mut at, mut phase) = (self.state.head, self.state.phase);
+        for _ in 0..self.entries {
+            let offset = at as usize * CQE_BYTES as usize;
+            let Some(cqe) = self.memory.load(offset).map(Cqe) else { return };
+            if cqe.phase() != phase {
+                return;
+            }
+            let handle = match cqe.cqe_type() {
+                CqeType::REQ | CqeType::TERMINAL => Some(0),
+                CqeType::RES_RC | CqeType::RES_UD | CqeType::RES_RAWETH_QP1 => Some(1),
+                _ => None,
+            };
+            if let Some(word) = handle
+                && cqe.word(word) == u64::from(key)
+            {
+                self.memory.store(offset + word * 8, &le::U64::ZERO);
+            }
+            at = next(at, self.entries);
+            phase ^= at == 0;
+        }
+    }
+
+    /// The state, to save it.
+    pub fn state(&self) -> CqState {
+        self.state
+    }
+
+    /// Restores a saved state.
+    ///
+    /// # Errors
+    /// A state that this queue cannot be in. Nothing was changed.
+    pub fn restore(&mut self, state: &CqState) -> Result<(), MemoryError> {
+        if state.head >= self.entries {
+            return Err(MemoryError::Mismatch("saved state does not fit this completion queue"));
+        }
+        self.state = *state;
+        Ok(())
+    }
+
+    /// Ring memory, for those who look at it.
+    pub fn memory(&self) -> &RingMemory<'m> {
+        &self.memory
+    }
+}
+
+/// Looks a queue pair up by the handle of a CQE. Zero is a CQE of a queue pair that is gone.
+#[inline(always)]
+fn with_qp<Q, R, E: Endpoints<Q, R>>(endpoints: &mut E, handle: u64, f: impl FnOnce(&mut Q) -> Step) -> Step {
+    let key = handle as u32;
+    if handle == 0 {
+        return Step::Consumed;
+    }
+    let found = if handle >> 32 == 0 { endpoints.with_qp(key, f) } else { None };
+    found.unwrap_or(Step::Fault(FaultKind::UnknownQp(handle)))
+}

@@ -1,0 +1,341 @@
+//! A queue pair: its queues, its state, and when what is posted to it has to be flushed.
+
+use super::recv::{RecvBatch, RecvQueue, RecvState};
+use super::send::{SendBatch, SendQueue, SendState};
+use super::srq::SharedReceiveQueue;
+use crate::queue::{Doorbell, Store};
+use crate::verbs::{
+    BatchError, CqId, MemoryError, Pollable, PostError, QpAttributes, QpCapabilities, QpId, QpState, QpType,
+    RecvRequest, SendRequest, SrqId, StateError,
+};
+
+/// What a queue pair is put together from.
+#[derive(Clone, Copy, Debug)]
+pub struct QueuePairInit {
+    /// Number.
+    pub id: QpId,
+    /// Handle that was given to the device at creation, not zero: its CQEs name the queue pair by it.
+    pub handle: u32,
+    /// Kind.
+    pub qp_type: QpType,
+    /// Where send requests complete.
+    pub send_cq: CqId,
+    /// Where receive requests complete.
+    pub recv_cq: CqId,
+    /// Shared receive queue.
+    pub srq: Option<SrqId>,
+    /// Capabilities granted.
+    pub capabilities: QpCapabilities,
+}
+
+/// State of a queue pair as plain data; the state of its queues comes beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueuePairState {
+    /// State of the connection.
+    pub state: QpState,
+    /// What is in the send queue is flushed.
+    pub send_flush: bool,
+    /// What is in the receive queue is flushed.
+    pub recv_flush: bool,
+    /// Send queue.
+    pub send: SendState,
+    /// Receive queue.
+    pub recv: RecvState,
+}
+
+/// A queue pair.
+#[derive(Debug)]
+pub struct QueuePair<'m, S: Store> {
+    init: QueuePairInit,
+    state: QpState,
+    send_flush: bool,
+    recv_flush: bool,
+    flush_seq: u32,
+    /// Send queue.
+    pub send: SendQueue<'m, S>,
+    /// Receive queue; `None` if requests come from a shared one, or there are none.
+    pub recv: Option<RecvQueue<'m, S>>,
+}
+
+impl<'m, S: Store> QueuePair<'m, S> {
+    /// Puts a queue pair together, in state RESET.
+    ///
+    /// # Errors
+    /// Queues that share memory, a receive queue beside a shared one, or the handle 0.
+    pub fn new(
+        init: &QueuePairInit,
+        send: SendQueue<'m, S>,
+        recv: Option<RecvQueue<'m, S>>,
+    ) -> Result<Self, MemoryError> {
+        if init.handle == 0 {
+            return Err(MemoryError::Mismatch("a queue pair needs a handle other than 0"));
+        }
+        if let Some(recv) = &recv {
+            if init.srq.is_some() {
+                return Err(MemoryError::Mismatch("a queue pair has a receive queue or shares one"));
+            }
+            if send.memory().overlaps(recv.memory()) {
+                return Err(MemoryError::Overlap("send queue", "receive queue"));
+            }
+        }
+        Ok(Self {
+            init: *init,
+            state: QpState::Reset,
+            send_flush: false,
+            recv_flush: false,
+            flush_seq: 0,
+            send,
+            recv,
+        })
+    }
+
+    /// Number.
+    #[inline]
+    pub fn id(&self) -> QpId {
+        self.init.id
+    }
+
+    /// Kind.
+    #[inline]
+    pub fn qp_type(&self) -> QpType {
+        self.init.qp_type
+    }
+
+    /// State, as the driver knows it.
+    #[inline]
+    pub fn state(&self) -> QpState {
+        self.state
+    }
+
+    /// Capabilities granted.
+    pub fn capabilities(&self) -> QpCapabilities {
+        self.init.capabilities
+    }
+
+    /// Where send requests complete.
+    #[inline]
+    pub fn send_cq(&self) -> CqId {
+        self.init.send_cq
+    }
+
+    /// Where receive requests complete.
+    #[inline]
+    pub fn recv_cq(&self) -> CqId {
+        self.init.recv_cq
+    }
+
+    /// Shared receive queue.
+    #[inline]
+    pub fn srq(&self) -> Option<SrqId> {
+        self.init.srq
+    }
+
+    /// Follows a transition that the device has made. On the way to RESET its completion queues must forget it too
+    /// ([`super::cq::CompletionQueue::forget`]).
+    ///
+    /// # Errors
+    /// What [`QpAttributes::check`] refuses; nothing was changed.
+    pub fn modify(&mut self, attributes: &QpAttributes) -> Result<QpState, StateError> {
+        let to = attributes.check(self.init.qp_type, self.state)?;
+        if attributes.state.is_some() {
+            match to {
+                QpState::Reset => self.reset(),
+                QpState::Err => self.set_error(),
+                _ => self.state = to,
+            }
+        }
+        if let Some(psn) = attributes.sq_psn {
+            self.send.set_psn(psn);
+        }
+        if let Some(mtu) = attributes.mtu {
+            self.send.set_mtu(mtu);
+        }
+        Ok(to)
+    }
+
+    /// Makes the queue pair what it was when it was created.
+    pub fn reset(&mut self) {
+        self.state = QpState::Reset;
+        self.send_flush = false;
+        self.recv_flush = false;
+        self.send.reset();
+        if let Some(recv) = &mut self.recv {
+            recv.reset();
+        }
+    }
+
+    /// Puts the queue pair into error, after an asynchronous event or a terminal CQE: everything outstanding is
+    /// flushed. A queue pair in RESET stays there.
+    pub fn set_error(&mut self) {
+        if self.state != QpState::Reset {
+            self.state = QpState::Err;
+            self.send_flush = true;
+            self.recv_flush = true;
+            self.flush_seq = self.flush_seq.wrapping_add(1);
+        }
+    }
+
+    /// A send request has failed: the rest of the send queue is flushed.
+    #[cold]
+    pub(super) fn send_failed(&mut self) {
+        self.state = QpState::Err;
+        self.send.fail();
+        self.send_flush = true;
+        self.flush_seq = self.flush_seq.wrapping_add(1);
+    }
+
+    /// A receive request has failed: the rest of the receive queue is flushed.
+    #[cold]
+    pub(super) fn recv_failed(&mut self) {
+        self.recv_flush = true;
+        self.flush_seq = self.flush_seq.wrapping_add(1);
+    }
+
+    #[inline(always)]
+    pub(super) fn flushes_send(&self) -> bool {
+        self.send_flush
+    }
+
+    #[inline(always)]
+    pub(super) fn flushes_recv(&self) -> bool {
+        self.recv_flush
+    }
+
+    /// Begins a batch of send requests. In state ERR they are accepted, and flushed.
+    ///
+    /// # Errors
+    /// A state that nothing may be sent in.
+    #[inline]
+    pub fn send_batch(&mut self) -> Result<SendBatch<'_, 'm, S>, PostError> {
+        if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
+            return Err(PostError::BadState(self.state));
+        }
+        if self.send_flush {
+            self.flush_seq = self.flush_seq.wrapping_add(1);
+        }
+        Ok(self.send.batch())
+    }
+
+    /// Begins a batch of receive requests. In state ERR they are accepted, and flushed.
+    ///
+    /// # Errors
+    /// State RESET, or no receive queue.
+    #[inline]
+    pub fn recv_batch(&mut self) -> Result<RecvBatch<'_, 'm, S>, PostError> {
+        let Some(recv) = &mut self.recv else { return Err(PostError::NoQueue) };
+        if self.state == QpState::Reset {
+            return Err(PostError::BadState(self.state));
+        }
+        if self.recv_flush {
+            self.flush_seq = self.flush_seq.wrapping_add(1);
+        }
+        Ok(recv.batch())
+    }
+
+    /// Posts all of `requests` under one doorbell, or none.
+    ///
+    /// # Errors
+    /// The first request that cannot be posted.
+    #[inline]
+    pub fn post_send(
+        &mut self,
+        doorbell: &impl Doorbell,
+        requests: &[SendRequest<'_>],
+    ) -> Result<(), BatchError> {
+        let mut batch = self.send_batch().map_err(|error| BatchError { index: 0, error })?;
+        for (index, request) in requests.iter().enumerate() {
+            batch.post(request).map_err(|error| BatchError { index, error })?;
+        }
+        batch.commit(doorbell);
+        Ok(())
+    }
+
+    /// Posts all of `requests` under one doorbell, or none.
+    ///
+    /// # Errors
+    /// The first request that cannot be posted.
+    #[inline]
+    pub fn post_recv(
+        &mut self,
+        doorbell: &impl Doorbell,
+        requests: &[RecvRequest<'_>],
+    ) -> Result<(), BatchError> {
+        let mut batch = self.recv_batch().map_err(|error| BatchError { index: 0, error })?;
+        for (index, request) in requests.iter().enumerate() {
+            batch.post(request).map_err(|error| BatchError { index, error })?;
+        }
+        batch.commit(doorbell);
+        Ok(())
+    }
+
+    /// The state, to save it.
+    pub fn save(&self) -> QueuePairState {
+        QueuePairState {
+            state: self.state,
+            send_flush: self.send_flush,
+            recv_flush: self.recv_flush,
+            send: self.send.state(),
+            recv: self.recv.as_ref().map(RecvQueue::state).unwrap_or_default(),
+        }
+    }
+
+    /// Restores a saved state; the records of the queues are restored separately.
+    ///
+    /// # Errors
+    /// A state that this queue pair cannot be in.
+    pub fn restore(&mut self, state: &QueuePairState) -> Result<(), MemoryError> {
+        if let Some(recv) = &mut self.recv {
+            recv.restore(&state.recv)?;
+        }
+        self.send.restore(&state.send)?;
+        self.state = state.state;
+        self.send_flush = state.send_flush;
+        self.recv_flush = state.recv_flush;
+        self.flush_seq = self.flush_seq.wrapping_add(1);
+        Ok(())
+    }
+}
+
+impl<S: Store> Pollable for QueuePair<'_, S> {
+    #[inline(always)]
+    fn key(&self) -> u32 {
+        self.init.handle
+    }
+
+    #[inline(always)]
+    fn flush_seq(&self) -> u32 {
+        self.flush_seq
+    }
+}
+
+/// What holds a queue pair: itself, or a platform's object around it. A completion queue polls any of them.
+pub trait AsQueuePair<'m> {
+    /// Who holds the bookkeeping.
+    type Store: Store;
+    /// The queue pair.
+    fn as_queue_pair(&mut self) -> &mut QueuePair<'m, Self::Store>;
+}
+
+impl<'m, S: Store> AsQueuePair<'m> for QueuePair<'m, S> {
+    type Store = S;
+    #[inline(always)]
+    fn as_queue_pair(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// What holds a shared receive queue.
+pub trait AsSharedReceiveQueue<'m> {
+    /// Who holds the bookkeeping.
+    type Store: Store;
+    /// The queue.
+    fn as_srq(&mut self) -> &mut SharedReceiveQueue<'m, Self::Store>;
+}
+
+impl<'m, S: Store> AsSharedReceiveQueue<'m> for SharedReceiveQueue<'m, S> {
+    type Store = S;
+    #[inline(always)]
+    fn as_srq(&mut self) -> &mut Self {
+        self
+    }
+}
