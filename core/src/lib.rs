@@ -1,4 +1,4 @@
-//! directverbs.
+#![doc = include_str!("../../README.md")]
 #![no_std]
 
 #[cfg(feature = "alloc")]
