@@ -16,6 +16,10 @@ use crate::wire::{Wire, WireCounters};
 
 /// Longest sleep of a NIC's thread that nothing wakes.
 const NAP: Duration = Duration::from_millis(50);
+/// Frames under way on a threaded wire, over which NICs hold back.
+const BACKLOG: usize = 1024;
+/// How long a NIC's thread sleeps when the wire is full.
+const HOLD: Duration = Duration::from_micros(50);
 /// How long a step of a threaded fabric waits for the NICs.
 const YIELD: Duration = Duration::from_micros(20);
 
@@ -54,6 +58,7 @@ impl Waker {
 trait Station: Send {
     fn receive(&mut self, frame: &[u8]);
     fn step(&mut self) -> bool;
+    fn has_frame(&self) -> bool;
     fn take_frame(&mut self) -> Option<Vec<u8>>;
     fn next_timer(&self) -> Option<u64>;
 }
@@ -65,6 +70,10 @@ impl<F: FrontEnd> Station for Nic<F> {
 
     fn step(&mut self) -> bool {
         Nic::step(self)
+    }
+
+    fn has_frame(&self) -> bool {
+        Nic::has_frame(self)
     }
 
     fn take_frame(&mut self) -> Option<Vec<u8>> {
@@ -233,32 +242,35 @@ impl Shared {
             let frame = lock(&self.wire).receive(now, port);
             if let (Some(frame), Some(station)) = (frame, self.station(port)) {
                 lock(&station).receive(&frame);
-                self.collect(port, &station);
             }
             return true;
         }
         let count = lock(&self.stations).len();
+        let mut next = arrival.map(|(at, _)| at);
         for _ in 0..count {
             let port = (self.turn.fetch_add(1, Ordering::Relaxed) % count as u64) as usize;
             let Some(station) = self.station(port) else { continue };
-            let worked = lock(&station).step();
-            if worked {
-                self.collect(port, &station);
+            let mut station = lock(&station);
+            if self.transmit(now, port, &mut *station) || station.step() {
                 return true;
             }
+            let line_free = station.has_frame().then(|| lock(&self.wire).free_at(port));
+            next = [next, station.next_timer(), line_free].into_iter().flatten().min();
         }
-        let timers = (0..count).filter_map(|port| self.station(port).and_then(|s| lock(&s).next_timer()));
-        let Some(next) = timers.chain(arrival.map(|(at, _)| at)).min() else { return false };
+        let Some(next) = next else { return false };
         self.clock.advance_to(next);
         true
     }
 
-    /// Puts the frames that a NIC has sent on the wire.
-    fn collect(&self, port: usize, station: &Mutex<dyn Station>) {
-        loop {
-            let Some(frame) = lock(station).take_frame() else { return };
-            lock(&self.wire).send(self.clock.now_ns(), port, frame);
+    /// Puts the next frame of the NIC at `port` on the wire, if there is one and its line is free.
+    fn transmit(&self, now: u64, port: usize, station: &mut dyn Station) -> bool {
+        let mut wire = lock(&self.wire);
+        let frame = if wire.free_at(port) <= now { station.take_frame() } else { None };
+        let any = frame.is_some();
+        if let Some(frame) = frame {
+            wire.send(now, port, frame);
         }
+        any
     }
 
     /// What the thread of the NIC at `port` does.
@@ -266,16 +278,20 @@ impl Shared {
         while !self.stop.load(Ordering::Acquire) {
             let now = self.clock.now_ns();
             let mut worked = false;
-            let frame = lock(&self.wire).receive(now, port);
-            let (outgoing, timer) = {
+            let (frame, full) = {
+                let mut wire = lock(&self.wire);
+                (wire.receive(now, port), wire.under_way() > BACKLOG)
+            };
+            let (outgoing, held, timer) = {
                 let mut nic = lock(station);
                 if let Some(frame) = &frame {
                     nic.receive(frame);
                     worked = true;
                 }
                 worked |= nic.step();
-                let outgoing: Vec<_> = std::iter::from_fn(|| nic.take_frame()).collect();
-                (outgoing, nic.next_timer())
+                let outgoing: Vec<_> =
+                    if full { Vec::new() } else { std::iter::from_fn(|| nic.take_frame()).collect() };
+                (outgoing, nic.has_frame(), nic.next_timer())
             };
             if !outgoing.is_empty() {
                 let mut wire = lock(&self.wire);
@@ -293,7 +309,7 @@ impl Shared {
             }
             let next = [lock(&self.wire).next_arrival_at(port), timer].into_iter().flatten().min();
             let nap = next.map_or(NAP, |at| Duration::from_nanos(at.saturating_sub(self.clock.now_ns())));
-            waker.wait(nap.min(NAP));
+            waker.wait(nap.min(if held { HOLD } else { NAP }));
         }
     }
 
@@ -309,7 +325,7 @@ impl Shared {
             || (0..count).any(|port| {
                 self.station(port).is_some_and(|s| {
                     let nic = lock(&s);
-                    nic.next_timer().is_some()
+                    nic.next_timer().is_some() || nic.has_frame()
                 })
             })
     }

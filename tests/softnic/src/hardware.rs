@@ -294,6 +294,10 @@ impl Hardware {
         self.engine.step(&*self.bus.0, now) | wrote
     }
 
+    pub(crate) fn has_frame(&self) -> bool {
+        self.engine.has_frame()
+    }
+
     pub(crate) fn take_frame(&mut self) -> Option<Vec<u8>> {
         self.engine.take_frame()
     }

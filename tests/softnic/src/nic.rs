@@ -266,6 +266,11 @@ impl<F: FrontEnd> Nic<F> {
         any
     }
 
+    /// There is a frame for the wire.
+    pub fn has_frame(&self) -> bool {
+        self.hardware.has_frame()
+    }
+
     /// The next frame for the wire.
     pub fn take_frame(&mut self) -> Option<Vec<u8>> {
         self.hardware.take_frame()

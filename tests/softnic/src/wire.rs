@@ -146,6 +146,16 @@ impl Wire {
         (first.key().0 <= now_ns).then(|| first.remove())
     }
 
+    /// When the line from `port` is free for the next frame.
+    pub fn free_at(&self, port: usize) -> u64 {
+        self.ports.get(port).map_or(0, |p| p.free_at)
+    }
+
+    /// Frames that have not arrived yet.
+    pub fn under_way(&self) -> usize {
+        self.ports.iter().map(|p| p.arriving.len()).sum()
+    }
+
     /// When, and at which port, the next frame arrives.
     pub fn next_arrival(&self) -> Option<(u64, usize)> {
         let firsts = self.ports.iter().enumerate();

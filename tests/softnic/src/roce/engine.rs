@@ -15,6 +15,8 @@ use crate::device::{AhConfig, DeviceError, ModifyQp, MrConfig, NicConfig, QpConf
 
 /// Packets that a queue pair sends before the next has its turn.
 const BUDGET: usize = 16;
+/// Frames that wait for the wire, over which queue pairs have no turns.
+const FULL: usize = 32;
 /// First number given to a queue pair: 0 and 1 are special on the wire.
 const FIRST_QP: u32 = 2;
 /// The largest 24-bit number is the multicast queue pair.
@@ -236,6 +238,10 @@ impl Engine {
         self.parts.events.pop_front()
     }
 
+    pub(crate) fn has_frame(&self) -> bool {
+        !self.parts.out.is_empty()
+    }
+
     pub(crate) fn take_frame(&mut self) -> Option<Vec<u8>> {
         self.parts.out.pop_front()
     }
@@ -329,6 +335,9 @@ impl Engine {
             self.touched(id);
             return true;
         }
+        if self.parts.out.len() >= FULL {
+            return false;
+        }
         let Some(id) = self.ready.pop_front() else { return false };
         if let Some(qp) = self.qps.find_mut(id) {
             qp.queued = qp.turn(&mut Context { parts: &mut self.parts, bus, now }, BUDGET);
@@ -342,7 +351,8 @@ impl Engine {
 
     /// When time alone gives it something to do; 0 if there is work now.
     pub(crate) fn next_timer(&self) -> Option<u64> {
-        if self.ready.is_empty() { self.timers.first().map(|(at, _)| *at) } else { Some(0) }
+        let waits = self.ready.is_empty() || self.parts.out.len() >= FULL;
+        if waits { self.timers.first().map(|(at, _)| *at) } else { Some(0) }
     }
 }
 
