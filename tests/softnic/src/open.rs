@@ -4,14 +4,22 @@
 //! generic over both, and [`join`] runs it with the types that the names stand for.
 
 use core::fmt;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
 use std::fs::File;
 use std::sync::Arc;
 
-use directverbs::verbs::Device;
+use directverbs::bnxt_re;
+use directverbs::bnxt_re::caps::Generation;
+use directverbs::ionic::wqe::RdmaVersion;
+use directverbs::verbs::{Device, Gid, Mac, Mtu};
 
+use crate::device::NicConfig;
+use crate::fabric::{Fabric, FabricOptions};
 use crate::fault::FaultPlan;
+use crate::host::bnxt_re::{BnxtReDevice, BnxtReOptions};
+use crate::host::ionic::{IonicDevice, IonicOptions};
 
 /// A software NIC that can be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +105,15 @@ impl WqeMode {
     }
 }
 
+impl From<WqeMode> for bnxt_re::wqe::WqeMode {
+    fn from(mode: WqeMode) -> Self {
+        match mode {
+            WqeMode::Static => Self::Static,
+            WqeMode::Variable => Self::Variable,
+        }
+    }
+}
+
 impl fmt::Display for WqeMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -155,9 +172,9 @@ pub enum OpenError {
         /// The mode asked for.
         mode: WqeMode,
     },
-    /// The front end of the NIC is not part of this build.
-    #[error("{0} is not part of this build")]
-    NotBuilt(NicKind),
+    /// The capture file cannot be written.
+    #[error("capture: {0}")]
+    Capture(#[from] std::io::Error),
 }
 
 /// What to do with two joined devices whose types are known only to [`join`].
@@ -180,8 +197,66 @@ pub fn join<V: Visit>(a: NicKind, b: NicKind, options: &Options, visit: V) -> Re
     if ![a, b].iter().any(|kind| kind.has_wqe_mode(options.wqe_mode)) {
         return Err(OpenError::NoSuchMode { kind: a, mode: options.wqe_mode });
     }
-    drop(visit);
-    Err(OpenError::NotBuilt(a))
+    let fabric =
+        Fabric::new(FabricOptions { seed: options.seed, faults: options.faults, threaded: options.threaded });
+    if let Some(file) = &options.capture {
+        fabric.capture(Box::new(file.clone()))?;
+    }
+    let out = match a {
+        NicKind::BnxtReP5 | NicKind::BnxtReP7 => {
+            second(&fabric, bnxt_re(&fabric, 1, a, options), b, options, visit)
+        }
+        NicKind::IonicV1 | NicKind::IonicV2 => {
+            second(&fabric, ionic(&fabric, 1, a, options), b, options, visit)
+        }
+    };
+    fabric.end_capture();
+    Ok(out)
+}
+
+fn second<V, A>(fabric: &Fabric, a: A, b: NicKind, options: &Options, visit: V) -> V::Out
+where
+    V: Visit,
+    A: Device + Send,
+{
+    match b {
+        NicKind::BnxtReP5 | NicKind::BnxtReP7 => visit.run(a, bnxt_re(fabric, 2, b, options)),
+        NicKind::IonicV1 | NicKind::IonicV2 => visit.run(a, ionic(fabric, 2, b, options)),
+    }
+}
+
+/// The `nth` NIC on the wire.
+fn nic_config(nth: u8, device_memory: usize) -> NicConfig {
+    NicConfig {
+        mac: Mac([0x02, 0, 0, 0, 0, nth]),
+        gids: vec![
+            Gid::v4(Ipv4Addr::new(10, 0, 0, nth)),
+            Gid::v6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, nth.into())),
+        ],
+        mtu: Mtu::B4096,
+        device_memory,
+        all_memory_key: None,
+    }
+}
+
+fn bnxt_re(fabric: &Fabric, nth: u8, kind: NicKind, options: &Options) -> BnxtReDevice {
+    let generation = match kind {
+        NicKind::BnxtReP5 => Generation::P5,
+        _ => Generation::P7,
+    };
+    let seed = options.seed.wrapping_add(nth.into());
+    let device = BnxtReOptions { seed, ..BnxtReOptions::new(generation, options.wqe_mode.into()) };
+    BnxtReDevice::attach(fabric, nic_config(nth, 0), device)
+}
+
+fn ionic(fabric: &Fabric, nth: u8, kind: NicKind, options: &Options) -> IonicDevice {
+    let version = match kind {
+        NicKind::IonicV1 => RdmaVersion::V1,
+        _ => RdmaVersion::V2,
+    };
+    let mut device = IonicOptions::new(version);
+    device.device.seed = options.seed.wrapping_add(nth.into());
+    IonicDevice::attach(fabric, nic_config(nth, 0), device)
 }
 
 #[cfg(test)]

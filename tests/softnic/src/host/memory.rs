@@ -11,7 +11,7 @@ use crate::device::{Memory, RingConfig};
 pub(super) struct Owned<Q> {
     // Fields are dropped in order: the queue before its memory.
     queue: Q,
-    _blocks: Vec<HostBlock>,
+    blocks: Vec<HostBlock>,
 }
 
 impl<Q> Owned<Q> {
@@ -23,13 +23,31 @@ impl<Q> Owned<Q> {
         blocks: [HostBlock; N],
         build: impl FnOnce([RingMemory<'static>; N]) -> Result<Q, E>,
     ) -> Result<Self, E> {
-        let rings = blocks.each_ref().map(|block| {
-            // SAFETY: the block is readable and writable and nobody but the queue and the NIC, whose accesses are raw
-            // copies, touches it: it is locked up in the same value as the queue, never lent, and freed after it.
-            unsafe { RingMemory::from_raw(block.base(), block.len()) }
-        });
-        Ok(Self { queue: build(rings)?, _blocks: Vec::from(blocks) })
+        let rings = blocks.each_ref().map(ring_memory);
+        Ok(Self { queue: build(rings)?, blocks: Vec::from(blocks) })
     }
+
+    /// Gives the queue one more block. What it gives up stays allocated as long as the queue: the NIC may still write
+    /// there.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub fn extend<E>(
+        &mut self,
+        block: HostBlock,
+        take: impl FnOnce(&mut Q, RingMemory<'static>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let ring = ring_memory(&block);
+        self.blocks.push(block);
+        take(&mut self.queue, ring)
+    }
+}
+
+/// The memory of a block that will be locked up with the queue that takes it.
+fn ring_memory(block: &HostBlock) -> RingMemory<'static> {
+    // SAFETY: the block is readable and writable and nobody but the queue and the NIC, whose accesses are raw copies,
+    // touches it: it is locked up in the same value as the queue, never lent, and freed after it.
+    unsafe { RingMemory::from_raw(block.base(), block.len()) }
 }
 
 impl<Q> Deref for Owned<Q> {

@@ -1,10 +1,12 @@
 //! In-process platforms: the drivers of `directverbs` over software NICs. Commands are calls of the device API, a
 //! doorbell is a call into the NIC, and rings are memory of the process.
 
+pub mod bnxt_re;
 mod endpoints;
 mod error;
 pub mod ionic;
 mod memory;
+mod queue;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use crate::nic::FrontEnd;
 use error::On;
 pub use error::{Cause, HostError};
 pub use memory::Region;
+pub use queue::Queue;
 
 /// Protection domain.
 #[derive(Debug)]

@@ -261,7 +261,9 @@ impl MemoryTable {
         let entry = self.entries.find(index).ok_or(Denied)?;
         let Kind::Window { mw_type, .. } = entry.kind else { return Err(Denied) };
         let fits = mw_type == bind.mw_type && new_key >> 8 == index && entry.pd == scope.pd;
-        if !fits || entry.key != bind.mw.get() || (mw_type == MwType::Type2 && entry.valid) {
+        // A family whose request names only the new key gives it for both.
+        let is_current = entry.key == bind.mw.get() || bind.mw == bind.new_key;
+        if !fits || !is_current || (mw_type == MwType::Type2 && entry.valid) {
             return Err(Denied);
         }
         let region = bind.region.get() >> 8;
