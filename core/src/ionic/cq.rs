@@ -29,6 +29,8 @@ pub struct CqState {
     pub reserve: i32,
     /// Credit that the next doorbell gives back.
     pub reserve_pending: i32,
+    /// CQEs of forgotten queue pairs that give credit back when they are skipped.
+    pub stale: u32,
     /// An event is asked for; `true` in it: for a solicited completion only.
     pub deferred_arm: Option<bool>,
     /// Arms for any completion so far, modulo the depth.
@@ -37,8 +39,6 @@ pub struct CqState {
     pub arm_solicited: u16,
     /// Queue pair that has completions left for want of room.
     pub left: Option<u32>,
-    /// [`Endpoints::flush_seq`] up to which flushes are reported.
-    pub flush_seen: u32,
 }
 
 /// The ring of one pipeline.
@@ -50,6 +50,8 @@ pub struct CqRing<'m> {
     mask: u16,
     state: CqState,
     credit: Credit,
+    /// [`Endpoints::flush_seq`] up to which flushes are reported; `None` if that is not known.
+    flush_seen: Option<u32>,
 }
 
 impl<'m> CqRing<'m> {
@@ -58,7 +60,7 @@ impl<'m> CqRing<'m> {
         let mask = plan.ring.mask();
         let state = CqState { color: true, reserve: mask.into(), ..CqState::default() };
         let doorbell = QueueDoorbell::completion_queue(qtype, id);
-        Ok(Self { memory, doorbell, id, mask, state, credit: Credit(0) })
+        Ok(Self { memory, doorbell, id, mask, state, credit: Credit(0), flush_seen: None })
     }
 
     /// An empty ring. Its memory is zeroed, or old bytes would be taken for completions.
@@ -263,7 +265,10 @@ impl<'m> CqRing<'m> {
             }
             Some(Err(kind)) => Err(kind),
             None if key == STALE_QID => {
-                self.credit.add(1);
+                if let Some(left) = self.state.stale.checked_sub(1) {
+                    self.state.stale = left;
+                    self.credit.add(1);
+                }
                 Ok(())
             }
             None => Err(FaultKind::UnknownQp(key.into())),
@@ -279,7 +284,7 @@ impl<'m> CqRing<'m> {
         E: Endpoints<QueuePair<'q, S, M>, X>,
     {
         let seq = endpoints.flush_seq();
-        if seq != self.state.flush_seen {
+        if self.flush_seen != Some(seq) {
             self.flush_all(endpoints, slots, seq);
         }
     }
@@ -303,7 +308,7 @@ impl<'m> CqRing<'m> {
             all
         });
         if all {
-            self.state.flush_seen = seq;
+            self.flush_seen = Some(seq);
         }
     }
 }
@@ -417,11 +422,15 @@ impl<'m> CompletionQueue<'m> {
             let sends = if qp.sq.cq == ring.id { qp.sq.abandon() } else { 0 };
             let receives = if qp.rq.cq == ring.id { qp.rq.abandon() } else { 0 };
             let stale = ring.neutralise(qp.key());
+            ring.flush_seen = None;
             if ring.state.left == Some(qp.key()) {
                 ring.state.left = None;
             }
             // The credit of a CQE that is in the ring comes back when it is skipped.
-            ring.credit.add(sends.wrapping_add(receives).saturating_sub(stale));
+            let outstanding = sends.wrapping_add(receives);
+            let in_ring = stale.min(outstanding);
+            ring.state.stale = ring.state.stale.saturating_add(in_ring);
+            ring.credit.add(outstanding.wrapping_sub(in_ring));
             total += stale;
         }
         total

@@ -4,7 +4,9 @@
 //! datapath. The layouts are in [`doorbell`], [`wqe`] and [`cqe`].
 
 pub mod caps;
+pub mod clock;
 pub mod cmb;
+pub mod collapsed;
 mod completion;
 pub mod cq;
 pub mod cqe;
@@ -24,8 +26,8 @@ use crate::layout::Layout;
 /// Every layout of the family.
 pub const LAYOUTS: &[Layout] = &LAYOUT_TABLE;
 
-const LAYOUT_TABLE: [Layout; 13] = {
+const LAYOUT_TABLE: [Layout; 14] = {
     let [a, b, c, d, e, f, g, h, i] = wqe::LAYOUTS;
     let [j, k, l] = cqe::LAYOUTS;
-    [a, b, c, d, e, f, g, h, i, j, k, l, caps::ContextReply::LAYOUT]
+    [a, b, c, d, e, f, g, h, i, j, k, l, caps::ContextReply::LAYOUT, clock::ClockInfo::LAYOUT]
 };

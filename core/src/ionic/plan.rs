@@ -181,6 +181,14 @@ impl CqPlan {
         if cqe == 0 {
             return Err(PlanError::Unsupported("a completion queue has at least one entry"));
         }
+        Self::collapsed(caps, cqe)
+    }
+
+    /// Plans a completion queue whose one CQE is written over and over; it may ask for none.
+    ///
+    /// # Errors
+    /// More than the device has.
+    pub const fn collapsed(caps: &Caps, cqe: u32) -> Result<Self, PlanError> {
         if cqe > MAX_CQE {
             return Err(PlanError::OverDevice { what: "cqe", asked: cqe as u64, max: MAX_CQE as u64 });
         }

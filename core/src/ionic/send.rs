@@ -165,6 +165,8 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         let mut queue = Self::build(config, plan, memory)?;
         let mask = queue.ring.mask;
         let outstanding = state.msn_prod.wrapping_sub(state.msn_cons) & MSN_MASK;
+        // A queue that flushes does not look at message numbers any more.
+        let outstanding = if state.flush { 0 } else { outstanding };
         let numbers = [
             ("prod", u32::from(state.prod), u32::from(mask)),
             ("cons", state.cons.into(), mask.into()),

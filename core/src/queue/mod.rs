@@ -6,6 +6,7 @@ mod doorbell;
 mod index;
 mod publish;
 mod ring;
+mod sequence;
 mod shadow;
 mod shared;
 mod table;
@@ -14,6 +15,7 @@ pub use doorbell::{DeviceMemory, Doorbell};
 pub use index::{MsnIdx, SlotIdx, WqeIdx};
 pub use publish::Publisher;
 pub use ring::{RingMemory, Slot};
+pub use sequence::{Reservations, is_before};
 #[cfg(feature = "alloc")]
 pub use shadow::Boxed;
 pub use shadow::{Borrowed, Fixed, Shadow, Store};

@@ -53,7 +53,13 @@ pub struct View<'m> {
     arena: std::marker::PhantomData<&'m Arena>,
 }
 
-impl View<'_> {
+impl<'m> View<'m> {
+    /// The ring again, for a queue that takes the place of one that is not used any more.
+    pub fn ring(&self) -> RingMemory<'m> {
+        // SAFETY: the arena outlives the ring; tests use one of the rings at a time.
+        unsafe { RingMemory::from_raw(self.base, self.len) }
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> usize {
         self.len
