@@ -11,7 +11,7 @@ use directverbs::ionic::plan::{CqPlan, MAX_CQE, Placement, QpPlan};
 use directverbs::ionic::qp::{QpConfig, QueuePair};
 use directverbs::ionic::wqe::RdmaVersion::{V1, V2};
 use directverbs::ionic::wqe::{BaseHeader, RecvWqe, SpecFormat, WqeFlags};
-use directverbs::queue::{Boxed, Reservations, is_before};
+use directverbs::queue::{Boxed, Publisher, Reservations, is_before};
 use directverbs::verbs::{
     AhId, BatchError, CqFault, CqId, Datagram, FaultKind, Imm, LKey, MemoryError, PlanError, PostError, QKey,
     QpCapabilities, QpId, QpState, QpType, RKey, RecvRequest, SendFlags, SendOp, SendRequest, Sge, WcOpcode,
@@ -685,6 +685,11 @@ fn d36_entries_in_use_are_not_reserved_and_only_newer_positions_are_rung() {
     assert_eq!(ring.reserve(1, 0, 63), None, "one more needs a completion");
     assert_eq!(ring.reserve(2, 2, 63), Some(63));
     assert!(is_before::<32>(10, 12) && !is_before::<32>(12, 10) && is_before::<32>(u32::MAX, 1));
+    let (publisher, mut rung) = (Publisher::new(), Vec::new());
+    for position in [65, 63, 65] {
+        publisher.publish(position, |p| rung.push(p));
+    }
+    assert_eq!(rung, [65]);
 }
 
 #[test]

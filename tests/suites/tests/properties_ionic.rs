@@ -684,7 +684,7 @@ fn sges(want: &Want, count: u32) -> Vec<Sge> {
         .map(|i| {
             Sge::new(
                 u64::from(want.length) << 32 | u64::from(i),
-                u32::from(want.length) + i,
+                u32::from(want.length % 0xf000) + i,
                 LKey::truncated(i << 8 | 7),
             )
         })
@@ -864,7 +864,7 @@ fn live(qp: &Qp<'_>) -> (Vec<SqRecord>, Vec<(u64, u32)>) {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: 384, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
