@@ -7,7 +7,7 @@ use directverbs::ionic::qp::{NoSharedReceiveQueue, QpConfig, QueuePair};
 use directverbs::ionic::recv::RqRecord;
 use directverbs::ionic::send::SqRecord;
 use directverbs::ionic::{QueueMemory, wqe::RdmaVersion};
-use directverbs::queue::{Boxed, Doorbell};
+use directverbs::queue::Boxed;
 use directverbs::verbs::{
     AhId, CqId, Datagram, LKey, QKey, QpCapabilities, QpId, QpState, QpType, RKey, RecvRequest, SendFlags,
     SendOp, SendRequest, Sge, Slices, WcStatus, WorkCompletion,
@@ -17,15 +17,9 @@ use zerocopy::IntoBytes;
 
 use super::Input;
 use super::guarded::Guarded;
-use super::ledger::{Ledger, blank, check_blank};
+use super::ledger::{Ledger, Silent, blank, check_blank};
 
 type Pair = QueuePair<'static, Boxed>;
-
-struct Silent;
-
-impl Doorbell for Silent {
-    fn store(&self, _: usize, _: u64) {}
-}
 
 const QPS: [QpId; 2] = [QpId::truncated(2), QpId::truncated(3)];
 const CQS: [CqId; 2] = [CqId::truncated(5), CqId::truncated(6)];
@@ -149,7 +143,7 @@ impl Queues {
         let request = SendRequest::new(op).wr_id(self.ledger.next()).flags(flags).sges(&sges[..count]);
         let posted = self.qps[which].post_send(&mut self.cq, &[request], &Silent).is_ok();
         if posted {
-            self.ledger.posted(QPS[which]);
+            self.ledger.posted(Some(QPS[which]));
         }
         posted
     }
@@ -158,7 +152,7 @@ impl Queues {
         let sges = [Sge::new(0, 16, LKey::truncated(1))];
         let request = RecvRequest::new(self.ledger.next(), &sges);
         if self.qps[which].post_recv(&mut self.cq, &[request], &Silent).is_ok() {
-            self.ledger.posted(QPS[which]);
+            self.ledger.posted(Some(QPS[which]));
         }
     }
 
