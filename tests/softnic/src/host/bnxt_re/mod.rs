@@ -276,7 +276,8 @@ impl Device for BnxtReDevice {
 
     fn progress(&mut self) -> bool {
         self.handle_events();
-        self.host.progress() || self.page.replay()
+        let replayed = self.page.replay();
+        self.host.progress() || replayed
     }
 
     fn now_ns(&self) -> u64 {

@@ -11,8 +11,9 @@ use crate::fabric::NicHandle;
 
 /// The doorbell page of a process. Clones share it.
 ///
-/// A bus loses no stores, but the chip's doorbell FIFO does when it overruns; it then says so, and the driver stores the
-/// last doorbell of each object again. The fault plan's lost doorbells are treated in the same way: see [`Page::replay`].
+/// A bus loses no stores, but the chip's doorbell FIFO does when it overruns. The chip then raises an event, and the
+/// driver stores the last doorbell of each object again; those that had arrived say nothing new. The fault plan's lost
+/// doorbells are that overrun, and [`super::BnxtReDevice`] stores them again with its next step.
 #[derive(Clone, Debug)]
 pub struct Page {
     nic: NicHandle<BnxtRe>,
