@@ -43,7 +43,7 @@ impl Cqe {
     }
 
     #[inline(always)]
-    fn status(&self) -> u8 {
+    pub fn status(&self) -> u8 {
         (self.word(3) >> 8) as u8
     }
 

@@ -6,6 +6,7 @@
 
 pub mod attached;
 pub mod caps;
+pub mod collapsed;
 mod complete;
 pub mod cq;
 pub mod cqe;

@@ -141,7 +141,10 @@ impl<'m, S: Store> QueuePair<'m, S> {
             match to {
                 QpState::Reset => self.reset(),
                 QpState::Err => self.set_error(),
-                _ => self.state = to,
+                _ => {
+                    self.state = to;
+                    self.send.refreshed();
+                }
             }
         }
         if let Some(psn) = attributes.sq_psn {

@@ -6,6 +6,7 @@
 
 use zerocopy::little_endian as le;
 
+use super::caps::UD_REFRESH;
 use super::doorbell::{DbIndex, DbType, DbWord, Epoch, Toggle, Xid};
 use super::inline;
 use super::plan::SendPlan;
@@ -126,6 +127,8 @@ pub struct SendQueue<'m, S: Store> {
     retransmit: Retransmit,
     signal_all: bool,
     kind: Kind,
+    /// Posts since the last transition to RTS; counts only where [`SendQueue::wants_refresh`] needs it.
+    posts: u32,
 }
 
 impl<'m, S: Store> SendQueue<'m, S> {
@@ -165,6 +168,7 @@ impl<'m, S: Store> SendQueue<'m, S> {
             retransmit: plan.retransmit,
             signal_all: init.signal_all,
             kind: Kind { qp_type: init.qp_type, atomics: init.atomics },
+            posts: 0,
         };
         queue.reset();
         Ok(queue)
@@ -175,6 +179,18 @@ impl<'m, S: Store> SendQueue<'m, S> {
         self.cursor = Cursor { room: self.slots.saturating_sub(self.reserve), ..Cursor::default() };
         self.oldest = 0;
         self.failed = false;
+        self.posts = 0;
+    }
+
+    /// Whether the device wants the queue pair to be modified from RTS to RTS: a datagram queue pair of a chip before
+    /// P5, after [`UD_REFRESH`] posts.
+    pub fn wants_refresh(&self) -> bool {
+        self.kind.qp_type == QpType::Ud && self.retransmit == Retransmit::Psn && self.posts >= UD_REFRESH
+    }
+
+    /// The queue pair was modified to RTS.
+    pub(super) fn refreshed(&mut self) {
+        self.posts = 0;
     }
 
     /// Sets the PSN of the next packet of a connection; datagrams have none in the queue.
@@ -453,6 +469,7 @@ impl<'b, 'm, S: Store> SendBatch<'b, 'm, S> {
         }
         let word = self.doorbell().to_u64();
         self.queue.cursor = self.cursor;
+        self.queue.posts = self.queue.posts.saturating_add(self.posted);
         doorbell.wc_start();
         doorbell.store(0, word);
         doorbell.wc_flush();
@@ -463,6 +480,7 @@ impl<'b, 'm, S: Store> SendBatch<'b, 'm, S> {
     #[inline]
     pub fn finish(self) -> DbWord {
         self.queue.cursor = self.cursor;
+        self.queue.posts = self.queue.posts.saturating_add(self.posted);
         self.queue.doorbell()
     }
 }

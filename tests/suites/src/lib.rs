@@ -1,5 +1,6 @@
 //! Helpers that the suites share.
 
+pub mod bnxt_re;
 pub mod ionic;
 
 pub mod hostile;
