@@ -13,6 +13,9 @@ use crate::Failure;
 use crate::cli::{DeviceName, PingpongArgs};
 use crate::report::Report;
 
+/// Longer latencies are counted as this one.
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+
 /// The job, for whatever devices it is run with.
 struct PingPong<'a> {
     job: &'a Job,
@@ -45,7 +48,8 @@ pub fn run(args: &PingpongArgs) -> Result<(), Failure> {
     job.check().map_err(|error| usage(&error))?;
     let options = options(args, peer)?;
 
-    let mut latency = Histogram::<u64>::new(3).map_err(|e| Failure::Fault(e.to_string()))?;
+    let mut latency =
+        Histogram::<u64>::new_with_bounds(1, HIGHEST_NS, 3).map_err(|e| Failure::Fault(e.to_string()))?;
     let progress = progress_bar(args);
     let mut verified = 0;
     let result = join(

@@ -37,20 +37,33 @@ pub struct FabricOptions {
 
 /// Wakes the thread of a NIC.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Waker(Arc<(Mutex<bool>, Condvar)>);
+pub(crate) struct Waker(Arc<(Mutex<Sleep>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct Sleep {
+    woken: bool,
+    asleep: bool,
+}
 
 impl Waker {
     pub(crate) fn wake(&self) {
-        *lock(&self.0.0) = true;
+        lock(&self.0.0).woken = true;
         self.0.1.notify_one();
     }
 
     fn wait(&self, timeout: Duration) {
-        let mut woken = lock(&self.0.0);
-        if !*woken {
-            woken = self.0.1.wait_timeout(woken, timeout).unwrap_or_else(PoisonError::into_inner).0;
+        let mut sleep = lock(&self.0.0);
+        if !sleep.woken {
+            sleep.asleep = true;
+            sleep = self.0.1.wait_timeout(sleep, timeout).unwrap_or_else(PoisonError::into_inner).0;
         }
-        *woken = false;
+        *sleep = Sleep::default();
+    }
+
+    /// Whether the thread sleeps and nothing has woken it yet.
+    fn is_asleep(&self) -> bool {
+        let sleep = lock(&self.0.0);
+        sleep.asleep && !sleep.woken
     }
 }
 
@@ -120,9 +133,17 @@ struct Shared {
     /// Which NIC's turn it is.
     turn: AtomicU64,
     /// Counts what NIC threads do, so that a step can tell whether anything happened.
-    activity: AtomicU64,
-    seen: AtomicU64,
+    activity: (Mutex<Activity>, Condvar),
     stop: AtomicBool,
+}
+
+/// Work of NIC threads.
+#[derive(Debug, Default)]
+struct Activity {
+    /// Counts it.
+    done: u64,
+    /// What a step has seen of it.
+    seen: u64,
 }
 
 struct Attached {
@@ -163,8 +184,7 @@ impl Fabric {
             wire: Mutex::new(Wire::new(options.faults, options.seed)),
             stations: Mutex::new(Vec::new()),
             turn: AtomicU64::new(0),
-            activity: AtomicU64::new(0),
-            seen: AtomicU64::new(0),
+            activity: Default::default(),
             stop: AtomicBool::new(false),
         });
         Self { shared: shared.clone(), _threads: Arc::new(Threads { shared, joins: Mutex::default() }) }
@@ -304,7 +324,8 @@ impl Shared {
                 }
             }
             if worked {
-                self.activity.fetch_add(1, Ordering::Release);
+                lock(&self.activity.0).done += 1;
+                self.activity.1.notify_all();
                 continue;
             }
             let next = [lock(&self.wire).next_arrival_at(port), timer].into_iter().flatten().min();
@@ -315,13 +336,23 @@ impl Shared {
 
     /// Waits a moment for the NICs' threads; `false` if they were and are idle, without a frame or timer to wait for.
     fn wait(&self) -> bool {
-        std::thread::sleep(YIELD);
-        let activity = self.activity.load(Ordering::Acquire);
-        if self.seen.swap(activity, Ordering::AcqRel) != activity {
+        let mut activity = lock(&self.activity.0);
+        if activity.done == activity.seen {
+            activity =
+                self.activity.1.wait_timeout(activity, YIELD).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let done = activity.done;
+        if std::mem::replace(&mut activity.seen, done) != done {
+            return true;
+        }
+        drop(activity);
+        // A doorbell may have woken a thread that has not come to run yet.
+        if !lock(&self.stations).iter().all(|attached| attached.waker.is_asleep()) {
             return true;
         }
         let count = lock(&self.stations).len();
         lock(&self.wire).next_arrival().is_some()
+            || lock(&self.activity.0).done != done
             || (0..count).any(|port| {
                 self.station(port).is_some_and(|s| {
                     let nic = lock(&s);

@@ -38,24 +38,26 @@ pub fn run_pair<A: Device, B: Device>(
     second.connect(b, &one).map_err(Second)?;
     first.connect(a, &two).map_err(First)?;
     let began_ns = a.now_ns();
-    let mut quiet = false;
+    let (mut first_is_due, mut quiet) = (true, 0);
     loop {
         let other = second.step(b, &mut |_| {}).map_err(Second)?;
         // The second side's windows must be bound before the first side invalidates one.
         let step = if second.is_ready() { first.step(a, observe).map_err(First)? } else { Step::Idle };
         match (step, other) {
             (Step::Done, Step::Done) => break,
-            (Step::Busy, _) | (_, Step::Busy) => quiet = false,
+            (Step::Busy, _) | (_, Step::Busy) => quiet = 0,
             _ => {
-                let moved = a.progress() | b.progress();
-                if !moved && quiet {
+                // Progress may wait a moment for its own device, so the devices take turns.
+                let moved = if first_is_due { a.progress() } else { b.progress() };
+                first_is_due = !first_is_due;
+                quiet = if moved { 0 } else { quiet + 1 };
+                if quiet == 4 {
                     return Err(if step == Step::Done {
                         Second(second.stalled())
                     } else {
                         First(first.stalled())
                     });
                 }
-                quiet = !moved;
             }
         }
     }
