@@ -305,6 +305,8 @@ impl Shared {
             let (outgoing, held, timer) = {
                 let mut nic = lock(station);
                 if let Some(frame) = &frame {
+                    // Doorbells that were rung before the frame came are older: a datagram may need their receives.
+                    nic.step();
                     nic.receive(frame);
                     worked = true;
                 }
