@@ -172,6 +172,9 @@ pub enum OpenError {
         /// The mode asked for.
         mode: WqeMode,
     },
+    /// A driver has broken the contract between it and its NIC, which is a fault of the driver.
+    #[error("the driver has broken its NIC's contract: {0}")]
+    Violation(String),
     /// The capture file cannot be written.
     #[error("capture: {0}")]
     Capture(#[from] std::io::Error),
@@ -192,7 +195,7 @@ pub trait Visit {
 /// Opens one NIC of kind `a` and one of kind `b`, joins them by a wire, and runs `visit` with both.
 ///
 /// # Errors
-/// The combination that cannot be opened.
+/// The combination that cannot be opened; or what a driver did wrong in the eyes of its NIC, however `visit` ended.
 pub fn join<V: Visit>(a: NicKind, b: NicKind, options: &Options, visit: V) -> Result<V::Out, OpenError> {
     if ![a, b].iter().any(|kind| kind.has_wqe_mode(options.wqe_mode)) {
         return Err(OpenError::NoSuchMode { kind: a, mode: options.wqe_mode });
@@ -202,26 +205,44 @@ pub fn join<V: Visit>(a: NicKind, b: NicKind, options: &Options, visit: V) -> Re
     if let Some(file) = &options.capture {
         fabric.capture(Box::new(file.clone()))?;
     }
+    let mut judges = Vec::new();
     let out = match a {
         NicKind::BnxtReP5 | NicKind::BnxtReP7 => {
-            second(&fabric, bnxt_re(&fabric, 1, a, options), b, options, visit)
+            let a = bnxt_re(&fabric, 1, a, options, &mut judges);
+            second(&fabric, a, b, options, visit, &mut judges)
         }
         NicKind::IonicV1 | NicKind::IonicV2 => {
-            second(&fabric, ionic(&fabric, 1, a, options), b, options, visit)
+            let a = ionic(&fabric, 1, a, options, &mut judges);
+            second(&fabric, a, b, options, visit, &mut judges)
         }
     };
     fabric.end_capture();
-    Ok(out)
+    // A driver that was told nonsense has an excuse.
+    let told_nonsense = options.faults.corrupt_cqe != 0 || options.faults.duplicate_cqe != 0;
+    match judges.into_iter().find_map(|judge| judge()).filter(|_| !told_nonsense) {
+        Some(violation) => Err(OpenError::Violation(violation)),
+        None => Ok(out),
+    }
 }
 
-fn second<V, A>(fabric: &Fabric, a: A, b: NicKind, options: &Options, visit: V) -> V::Out
+/// Tells what the driver of a NIC did wrong, once it is done.
+type Judge = Box<dyn FnOnce() -> Option<String>>;
+
+fn second<V, A>(
+    fabric: &Fabric,
+    a: A,
+    b: NicKind,
+    options: &Options,
+    visit: V,
+    judges: &mut Vec<Judge>,
+) -> V::Out
 where
     V: Visit,
     A: Device + Send,
 {
     match b {
-        NicKind::BnxtReP5 | NicKind::BnxtReP7 => visit.run(a, bnxt_re(fabric, 2, b, options)),
-        NicKind::IonicV1 | NicKind::IonicV2 => visit.run(a, ionic(fabric, 2, b, options)),
+        NicKind::BnxtReP5 | NicKind::BnxtReP7 => visit.run(a, bnxt_re(fabric, 2, b, options, judges)),
+        NicKind::IonicV1 | NicKind::IonicV2 => visit.run(a, ionic(fabric, 2, b, options, judges)),
     }
 }
 
@@ -239,24 +260,46 @@ fn nic_config(nth: u8, device_memory: usize) -> NicConfig {
     }
 }
 
-fn bnxt_re(fabric: &Fabric, nth: u8, kind: NicKind, options: &Options) -> BnxtReDevice {
+/// How often a send completion of an ionic NIC lets later ones pass, in parts per million.
+const REORDER: u32 = 250_000;
+
+fn bnxt_re(
+    fabric: &Fabric,
+    nth: u8,
+    kind: NicKind,
+    options: &Options,
+    judges: &mut Vec<Judge>,
+) -> BnxtReDevice {
     let generation = match kind {
         NicKind::BnxtReP5 => Generation::P5,
         _ => Generation::P7,
     };
     let seed = options.seed.wrapping_add(nth.into());
     let device = BnxtReOptions { seed, ..BnxtReOptions::new(generation, options.wqe_mode.into()) };
-    BnxtReDevice::attach(fabric, nic_config(nth, 0), device)
+    let device = BnxtReDevice::attach(fabric, nic_config(nth, 0), device);
+    let nic = device.nic().clone();
+    judges.push(Box::new(move || {
+        let mut nic = nic.lock();
+        nic.front_end().violations().last().next().map(|violation| format!("{kind}: {violation}"))
+    }));
+    device
 }
 
-fn ionic(fabric: &Fabric, nth: u8, kind: NicKind, options: &Options) -> IonicDevice {
+fn ionic(fabric: &Fabric, nth: u8, kind: NicKind, options: &Options, judges: &mut Vec<Judge>) -> IonicDevice {
     let version = match kind {
         NicKind::IonicV1 => RdmaVersion::V1,
         _ => RdmaVersion::V2,
     };
     let mut device = IonicOptions::new(version);
     device.device.seed = options.seed.wrapping_add(nth.into());
-    IonicDevice::attach(fabric, nic_config(nth, 0), device)
+    device.device.reorder = REORDER;
+    let device = IonicDevice::attach(fabric, nic_config(nth, 0), device);
+    let nic = device.nic().clone();
+    judges.push(Box::new(move || {
+        let mut nic = nic.lock();
+        nic.front_end().violations().first().map(|violation| format!("{kind}: {violation}"))
+    }));
+    device
 }
 
 #[cfg(test)]
