@@ -65,9 +65,7 @@ pub fn bnxt_re_decode(data: &[u8]) {
         if what & 0x40 != 0 {
             bench.pass();
         }
-        if what & 0x30 == 0 {
-            bench.revive();
-        }
+        bench.revive();
     }
     bench.check();
 }

@@ -140,3 +140,57 @@ impl DeviceMemory for Window {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::NicConfig;
+    use crate::fabric::{Fabric, FabricOptions};
+    use crate::host::Host;
+    use crate::ionic::IonicConfig;
+    use directverbs::ionic::wqe::RdmaVersion;
+    use directverbs::verbs::{Mac, Mtu};
+
+    fn port(seed: u64) -> Port {
+        let fabric = Fabric::new(FabricOptions::default());
+        let config = NicConfig {
+            mac: Mac::default(),
+            gids: Vec::new(),
+            mtu: Mtu::B1024,
+            device_memory: 4096,
+            all_memory_key: None,
+        };
+        let ionic = Ionic::new(IonicConfig::new(RdmaVersion::V2));
+        Port::new(Host::attach(&fabric, ionic, config).nic().clone(), 0, seed)
+    }
+
+    fn memory(port: &Port) -> Vec<u8> {
+        port.nic.lock().hardware().device_memory().to_vec()
+    }
+
+    #[test]
+    fn combined_stores_wait_for_the_flush() {
+        let port = port(1);
+        let window = port.window(64, Mapping::WriteCombined);
+        window.store_64(64, &[7; 64]);
+        assert_eq!(memory(&port)[128], 0);
+        port.wc_flush();
+        assert_eq!(memory(&port)[64 + 64..64 + 128], [7; 64]);
+        port.window(0, Mapping::Uncached).store_64(0, &[9; 64]);
+        assert_eq!(memory(&port)[..64], [9; 64]);
+    }
+
+    #[test]
+    fn combined_stores_leave_in_any_order() {
+        // More stores than there are buffers push some out; which ones, nobody may count on.
+        let order = |seed| {
+            let port = port(seed);
+            let window = port.window(0, Mapping::WriteCombined);
+            (0..=BUFFERS).for_each(|i| window.store_64(64 * i, &[1; 64]));
+            memory(&port).chunks(64).position(|line| line[0] == 1)
+        };
+        let first: Vec<_> = (0..20).map(order).collect();
+        assert!(first.iter().all(Option::is_some));
+        assert!(first.iter().any(|at| *at != first[0]), "{first:?}");
+    }
+}
