@@ -1,10 +1,14 @@
 //! The workload over the software NICs: family x WQE mode x operation x size x inline x SGEs x SRQ, on a wire without
 //! faults and on a bad one, and with all families mixed across the wire. Every byte is verified.
 
+use std::sync::mpsc::{Receiver, Sender, channel};
+
 use directverbs::verbs::{Device, Mtu};
 use directverbs_softnic::fault::FaultPlan;
 use directverbs_softnic::open::{NicKind, Options, Visit, WqeMode, join};
-use directverbs_workload::{Job, JobError, Op, PairReport, Sample, run_pair};
+use directverbs_workload::{
+    Contact, Job, JobError, Op, PairReport, Report, Role, Sample, Side, run_pair, run_side,
+};
 
 /// Empty, one byte, small, odd, a page, one more than a power of two, and many packets.
 const SIZES: [u32; 7] = [0, 1, 64, 255, 4096, LARGE, 1 << 20];
@@ -147,6 +151,10 @@ fn lossy_jobs(seed: u64) -> Vec<Job> {
             op,
             size,
             batch,
+            sges: if op.is_atomic() { 1 } else { 1 + seed as u32 % 3 },
+            inline: size == INLINE_EVERYWHERE && !op.fetches() && seed % 2 == 1,
+            one_cq: seed % 2 == 0,
+            signal_all: seed % 3 == 0,
             iterations: if size == LARGE { 4 } else { 30 },
             mtu: Some(Mtu::B1024),
             seed,
@@ -156,10 +164,17 @@ fn lossy_jobs(seed: u64) -> Vec<Job> {
     .collect()
 }
 
+/// 1 % of the frames are lost, and as many duplicated, reordered and, at every other seed, damaged.
+fn bad_wire(seed: u64) -> FaultPlan {
+    FaultPlan { corrupt_frame: if seed % 2 == 0 { 10_000 } else { 0 }, ..FaultPlan::LOSSY_WIRE }
+}
+
 fn lossy(kind: NicKind, wqe_mode: WqeMode) {
-    for seed in 1..=3 {
-        let options = Options { wqe_mode, seed, faults: FaultPlan::LOSSY_WIRE, ..Options::default() };
-        let jobs = lossy_jobs(seed);
+    let srq = !matches!(kind, NicKind::IonicV1 | NicKind::IonicV2);
+    for seed in 1..=6 {
+        let options = Options { wqe_mode, seed, faults: bad_wire(seed), ..Options::default() };
+        let jobs: Vec<_> =
+            lossy_jobs(seed).into_iter().map(|job| Job { srq: srq && seed % 3 == 1, ..job }).collect();
         assert_eq!(run_all([kind, kind], &options, jobs.iter().copied()), jobs.len());
     }
 }
@@ -208,6 +223,25 @@ fn ionic_on_a_bad_wire() {
     }
 }
 
+/// Indices, epochs, colors and sequence numbers wrap many times.
+#[test]
+fn long_runs() {
+    for kind in NicKind::ALL {
+        for wqe_mode in WqeMode::ALL.into_iter().filter(|mode| kind.has_wqe_mode(*mode)) {
+            let options = Options { wqe_mode, ..Options::default() };
+            let jobs = Op::ALL.map(|op| Job {
+                op,
+                size: if op.is_atomic() { 8 } else { 40 },
+                iterations: 2500,
+                batch: 7,
+                sges: if op.is_atomic() { 1 } else { 3 },
+                ..Job::default()
+            });
+            assert_eq!(run_all([kind, kind], &options, jobs), jobs.len());
+        }
+    }
+}
+
 /// All ordered pairs of different NICs, in all modes that one of them has.
 fn mixed_pairs() -> impl Iterator<Item = ([NicKind; 2], WqeMode)> {
     let pairs = NicKind::ALL.into_iter().flat_map(|a| NicKind::ALL.into_iter().map(move |b| [a, b]));
@@ -240,7 +274,7 @@ fn families_mixed_across_the_wire() {
 #[test]
 fn families_mixed_across_a_bad_wire() {
     for (nics, wqe_mode) in mixed_pairs() {
-        let options = Options { wqe_mode, seed: 4, faults: FaultPlan::LOSSY_WIRE, ..Options::default() };
+        let options = Options { wqe_mode, seed: 4, faults: bad_wire(4), ..Options::default() };
         let jobs: Vec<_> = lossy_jobs(4).into_iter().filter(|job| job.size < LARGE).collect();
         assert_eq!(run_all(nics, &options, jobs.iter().copied()), jobs.len());
     }
@@ -275,5 +309,65 @@ fn nics_on_threads_of_their_own_verify_all_the_same() {
             Job { op: Op::SendTo, size: 512, iterations: 50, ..Job::default() },
         ];
         assert_eq!(run_all([kind, kind], &options, jobs), jobs.len(), "{kind}");
+    }
+}
+
+/// A job whose sides run on threads of their own, like two processes: contacts and the ends of phases go through
+/// channels.
+struct Apart(Job);
+
+impl Visit for Apart {
+    type Out = Result<[Report; 2], String>;
+
+    fn run<A: Device + Send, B: Device + Send>(self, a: A, b: B) -> Self::Out {
+        let (to_second, from_first) = channel();
+        let (to_first, from_second) = channel();
+        let job = &self.0;
+        std::thread::scope(|scope| {
+            let first = scope.spawn(move || drive(a, Role::First, job, &to_second, &from_second));
+            let second = scope.spawn(move || drive(b, Role::Second, job, &to_first, &from_first));
+            let [first, second] = [first, second].map(|thread| thread.join().expect("no panic"));
+            Ok([first?, second?])
+        })
+    }
+}
+
+fn drive<D: Device>(
+    mut device: D,
+    role: Role,
+    job: &Job,
+    tell: &Sender<Option<Contact>>,
+    hear: &Receiver<Option<Contact>>,
+) -> Result<Report, String> {
+    // A peer that fails hangs up.
+    let meet = |contact| {
+        tell.send(contact).map_err(|_| format!("{role:?}: the peer is gone"))?;
+        hear.recv().map_err(|_| format!("{role:?}: the peer is gone"))
+    };
+    let failed = |error| format!("{role:?}: {error}");
+    let mut side = Side::setup(&mut device, job, role).map_err(failed)?;
+    let peer = meet(Some(side.contact()))?.ok_or("no contact")?;
+    side.connect(&mut device, &peer).map_err(failed)?;
+    while !side.is_ready() {
+        side.step(&mut device, &mut |_| {}).map_err(failed)?;
+        device.progress();
+    }
+    meet(None)?;
+    let report = run_side(&mut side, &mut device, &mut |_| {}).map_err(failed)?;
+    meet(None)?;
+    side.teardown(&mut device).map_err(failed)?;
+    Ok(report)
+}
+
+#[test]
+fn sides_on_threads_of_their_own_verify_all_the_same() {
+    for (a, b) in [(NicKind::BnxtReP5, NicKind::BnxtReP7), (NicKind::IonicV1, NicKind::BnxtReP7)] {
+        for op in Op::ALL.into_iter().filter(|op| *op != Op::SendTo) {
+            let size = if op.is_atomic() { 8 } else { 3000 };
+            let job = Job { op, size, iterations: 60, batch: 3, ..Job::default() };
+            let options = Options { threaded: true, ..Options::default() };
+            let [first, second] = join(a, b, &options, Apart(job)).expect("it opens").expect("it ends well");
+            assert_eq!(first.verified_bytes + second.verified_bytes, bytes_to_verify(&job), "{a} {b} {op}");
+        }
     }
 }

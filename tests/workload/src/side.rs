@@ -86,6 +86,8 @@ pub struct Side<D: Device> {
     pub(crate) receives: u32,
     pub(crate) turn_began_ns: u64,
     pub(crate) last_completion_ns: u64,
+    /// Steps since then that found nothing to do.
+    pub(crate) idle_steps: u64,
     pub(crate) report: Report,
 }
 
@@ -200,6 +202,7 @@ impl<D: Device> Side<D> {
             receives: 0,
             turn_began_ns: 0,
             last_completion_ns: 0,
+            idle_steps: 0,
             report: Report::default(),
         })
     }

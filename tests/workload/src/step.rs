@@ -7,6 +7,9 @@ use crate::side::Side;
 use crate::turn::Stage;
 use crate::{DataError, Error, Op, Role, WrId, WrKind};
 
+/// Steps without a completion after which a side gives up even if the device's clock stands still.
+const MAX_IDLE_STEPS: u64 = 50_000_000;
+
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -64,6 +67,7 @@ impl<D: Device> Side<D> {
             if count > 0 {
                 busy = true;
                 self.last_completion_ns = dev.now_ns();
+                self.idle_steps = 0;
             }
             for completion in completions.iter().take(count) {
                 self.report.completions += 1;
@@ -78,7 +82,8 @@ impl<D: Device> Side<D> {
             return Ok(Step::Busy);
         }
         let waited_ns = dev.now_ns().saturating_sub(self.last_completion_ns);
-        if waited_ns > self.job.idle_limit_ns {
+        self.idle_steps += 1;
+        if waited_ns > self.job.idle_limit_ns || self.idle_steps > MAX_IDLE_STEPS {
             let (qp, outstanding) = (self.contact().qp, self.outstanding());
             return Err(Error::TimedOut { qp, outstanding, waited_ns });
         }

@@ -76,7 +76,7 @@ fn each_turn_is_observed_once() {
 
 #[test]
 fn a_flipped_byte_is_found() {
-    for op in [Op::Send, Op::SendImm, Op::SendInv] {
+    for op in [Op::Send, Op::SendImm, Op::SendInv, Op::WriteImm] {
         let failure = run(job(op), once(true, 5, |d| d.payload[77] ^= 0x40)).unwrap_err();
         assert!(matches!(data_error(failure), DataError::Byte { offset: 77, .. }), "{op}: {failure}");
     }
@@ -156,6 +156,20 @@ fn a_lost_completion_is_an_error_and_not_a_hang() {
             assert!(outstanding.sends > 0 || outstanding.receives > 0, "{op}");
         }
     }
+}
+
+#[test]
+fn a_device_that_is_busy_for_ever_is_an_error_too() {
+    let [mut a, mut b] = pair(once(true, 4, |d| *d.lost = true));
+    (a.restless, b.restless) = (true, true);
+    let job = Job { idle_limit_ns: 1_000_000, ..job(Op::Send) };
+    let failure = run_pair(&mut a, &mut b, &job, &mut |_| {}).unwrap_err();
+    let (PairError::First(Error::TimedOut { waited_ns, outstanding, .. })
+    | PairError::Second(Error::TimedOut { waited_ns, outstanding, .. })) = failure
+    else {
+        panic!("{failure}");
+    };
+    assert!(waited_ns > 1_000_000 && outstanding.receives == 1, "{failure}");
 }
 
 #[test]

@@ -67,13 +67,20 @@ impl World {
         }
     }
 
-    fn receive(&mut self, from: QpId, qp: QpId, mut completion: WorkCompletion, payload: Option<Vec<u8>>) {
+    /// Consumes a receive request of `qp`. Gives back what the message became.
+    fn receive(
+        &mut self,
+        from: QpId,
+        qp: QpId,
+        mut completion: WorkCompletion,
+        mut payload: Vec<u8>,
+    ) -> Vec<u8> {
         let (_, queue, cq) = self.qps[qp.get() as usize];
         let (wr_id, sges) = self.receives[queue].pop_front().expect("a receive is posted");
         (completion.wr_id, completion.qp, completion.src_qp) = (wr_id, qp, from);
-        let mut payload = payload.unwrap_or_default();
         self.announce(cq, completion, true, &mut payload);
         self.scatter(&sges, &payload);
+        payload
     }
 
     fn send(&mut self, from: QpId, send_cq: usize, request: &SendRequest<'_>) {
@@ -102,24 +109,24 @@ impl World {
                     _ => received(0, WcFlags::empty()),
                 };
                 let payload = self.gather(request.data);
-                self.receive(from, peer, completion, Some(payload));
+                self.receive(from, peer, completion, payload);
             }
             SendOp::SendTo(to) => {
                 let grh = [&[0; 12][..], &[0x45; 20], &gid(from).0[12..], &gid(to.qp).0[12..]].concat();
                 let payload = [grh, self.gather(request.data)].concat();
                 let mut completion = received(0, WcFlags::GRH);
                 completion.byte_len += 40;
-                self.receive(from, to.qp, completion, Some(payload));
+                self.receive(from, to.qp, completion, payload);
             }
             SendOp::Write(remote) | SendOp::WriteImm(remote, _) => {
                 done.opcode = WcOpcode::RdmaWrite;
-                let payload = self.gather(request.data);
-                self.bytes(remote.addr, length).copy_from_slice(&payload);
+                let mut payload = self.gather(request.data);
                 if let SendOp::WriteImm(_, imm) = request.op {
                     let mut completion = received(imm.get(), WcFlags::WITH_IMM);
                     completion.opcode = WcOpcode::RecvRdmaWithImm;
-                    self.receive(from, peer, completion, None);
+                    payload = self.receive(from, peer, completion, payload);
                 }
+                self.bytes(remote.addr, length).copy_from_slice(&payload);
             }
             SendOp::Read(remote) => {
                 (done.opcode, done.byte_len) = (WcOpcode::RdmaRead, length);
@@ -166,12 +173,14 @@ pub struct Never;
 pub struct Loopback {
     world: Rc<RefCell<World>>,
     number: u32,
+    /// Progress always says that something is under way.
+    pub restless: bool,
 }
 
 /// Two devices, and what they lie about.
 pub fn pair(lie: impl FnMut(&mut Delivery<'_>) + 'static) -> [Loopback; 2] {
     let world = Rc::new(RefCell::new(World { lie: Some(Box::new(lie)), ..World::default() }));
-    [0, 1].map(|number| Loopback { world: world.clone(), number })
+    [0, 1].map(|number| Loopback { world: world.clone(), number, restless: false })
 }
 
 impl Loopback {
@@ -330,7 +339,7 @@ impl Device for Loopback {
         PortAttributes { active: true, mtu: Mtu::B1024, mac: Mac([2, 0, 0, 0, 0, self.number as u8]), gid }
     }
     fn progress(&mut self) -> bool {
-        false
+        self.restless
     }
     fn now_ns(&self) -> u64 {
         let mut world = self.world.borrow_mut();
