@@ -1,8 +1,8 @@
 //! Every layout as reflectable data.
 //!
-//! [`layout!`] declares a structure that a device reads or writes, once: from the declaration come the
+//! `layout!` declares a structure that a device reads or writes, once: from the declaration come the
 //! `zerocopy` type, the static assertions on size, alignment and every offset, the byte positions in the docs,
-//! and the [`Layout`] entry that checks and tools read. [`bits!`] does the same for the words inside
+//! and the [`Layout`] entry that checks and tools read. `bits!` does the same for the words inside
 //! (with `bitfield-struct`). A vendor module collects its entries in one `LAYOUTS` table.
 
 use zerocopy::{big_endian as be, little_endian as le};
@@ -65,7 +65,7 @@ pub struct Layout {
     pub doc: &'static str,
 }
 
-/// A type that may stand for a field in [`layout!`].
+/// A type that may stand for a field in `layout!`.
 pub trait FieldType {
     /// Its byte order.
     const ORDER: ByteOrder;
@@ -80,7 +80,7 @@ impl<T: FieldType, const N: usize> FieldType for [T; N] {
     const ORDER: ByteOrder = T::ORDER;
 }
 
-/// A word made of bit fields, declared with [`bits!`].
+/// A word made of bit fields, declared with `bits!`.
 pub trait BitWord {
     /// The bit fields, least significant first.
     const BITS: &'static [BitField];

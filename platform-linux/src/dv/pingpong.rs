@@ -153,7 +153,7 @@ fn progress_bar(args: &PingpongArgs) -> ProgressBar {
     }
     let bar = ProgressBar::with_draw_target(Some(args.iters), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template(
-        "{op} {wide_bar} {pos}/{len} {per_sec} {eta}".replace("{op}", args.op.name()).as_str(),
+        "{op} {wide_bar} {pos}/{len}, {eta} left".replace("{op}", args.op.name()).as_str(),
     );
     if let Ok(style) = style {
         bar.set_style(style);

@@ -153,8 +153,8 @@ fn lossy_jobs(seed: u64) -> Vec<Job> {
             batch,
             sges: if op.is_atomic() { 1 } else { 1 + seed as u32 % 3 },
             inline: size == INLINE_EVERYWHERE && !op.fetches() && seed % 2 == 1,
-            one_cq: seed % 2 == 0,
-            signal_all: seed % 3 == 0,
+            one_cq: seed.is_multiple_of(2),
+            signal_all: seed.is_multiple_of(3),
             iterations: if size == LARGE { 4 } else { 30 },
             mtu: Some(Mtu::B1024),
             seed,
@@ -166,7 +166,7 @@ fn lossy_jobs(seed: u64) -> Vec<Job> {
 
 /// 1 % of the frames are lost, and as many duplicated, reordered and, at every other seed, damaged.
 fn bad_wire(seed: u64) -> FaultPlan {
-    FaultPlan { corrupt_frame: if seed % 2 == 0 { 10_000 } else { 0 }, ..FaultPlan::LOSSY_WIRE }
+    FaultPlan { corrupt_frame: if seed.is_multiple_of(2) { 10_000 } else { 0 }, ..FaultPlan::LOSSY_WIRE }
 }
 
 fn lossy(kind: NicKind, wqe_mode: WqeMode) {
