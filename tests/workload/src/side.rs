@@ -110,18 +110,13 @@ impl<D: Device> Side<D> {
         let local = AccessFlags::LOCAL_WRITE;
         let remote =
             local | AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_ATOMIC;
-        let access = [local, local, remote | AccessFlags::MW_BIND];
-        let received = job.received_size();
-        let shapes = [(job.size, job.pieces(job.size)), (received, job.pieces(received)), (job.size, 1)];
-        let mut buffers: Vec<_, 3> = Vec::new();
-        for ((length, pieces), access) in shapes.into_iter().zip(access) {
-            let made = Buffers::alloc(dev, &pd, job.batch, length, pieces, access)
-                .map_err(device("registering memory"))?;
-            let _ = buffers.push(made);
-        }
-        let Ok([tx, rx, exposed]) = buffers.into_array() else {
-            return Err(Error::Job(crate::JobError::Missing { family: attributes.family, what: "memory" }));
+        let buffers = |dev: &mut D, length, access| {
+            let pieces = if access == local { job.pieces(length) } else { 1 };
+            Buffers::alloc(dev, &pd, job.batch, length, pieces, access).map_err(device("registering memory"))
         };
+        let tx = buffers(dev, job.size, local)?;
+        let rx = buffers(dev, job.received_size(), local)?;
+        let exposed = buffers(dev, job.size, remote | AccessFlags::MW_BIND)?;
 
         let mut windows = Vec::new();
         if job.op == Op::SendInv {
