@@ -9,6 +9,9 @@ use directverbs::verbs::{
 };
 use directverbs_softnic::host::bnxt_re::BnxtReOptions;
 
+/// A request, and its SGEs, that one end may not post towards the other.
+type Wrong = fn(&End, &End) -> (SendRequest<'static>, Vec<Sge>);
+
 /// Everything that the hardware may leave to one CQE, and nothing of it.
 fn every_chip() -> impl Iterator<Item = BnxtReOptions> {
     CHIPS.into_iter().flat_map(|chip| [0, 900_000].map(|coalesce| BnxtReOptions { coalesce, ..chip }))
@@ -55,7 +58,7 @@ fn what_came_before_a_failed_request_completes_first_and_what_came_after_is_flus
 #[test]
 fn each_failure_has_its_status_and_code() {
     for options in CHIPS {
-        let fail = |request: &dyn Fn(&End, &End) -> (SendRequest<'static>, Vec<Sge>)| {
+        let fail = |request: Wrong| {
             let (_fabric, [mut a, mut b]) = pair(options, QpType::Rc, false);
             b.post_recv(1, 0, 8);
             let (request, sges) = request(&a, &b);
@@ -65,18 +68,18 @@ fn each_failure_has_its_status_and_code() {
             b.check();
             (done[0].status, done[0].vendor_err)
         };
-        let bad_lkey = fail(&|a, b| {
+        let bad_lkey = fail(|a, b| {
             let (addr, rkey) = b.remote(0);
             let sge = Sge { lkey: LKey::truncated(0xbad), ..a.sge(0, 8) };
             (SendRequest::write(addr, rkey), vec![sge])
         });
         assert_eq!(bad_lkey, (WcStatus::LocProt, 4), "{options:?}");
-        let out_of_bounds = fail(&|a, b| {
+        let out_of_bounds = fail(|a, b| {
             let (addr, rkey) = b.remote(bnxt_re_pair::REGION - 4);
             (SendRequest::read(addr, rkey), vec![a.sge(0, 8)])
         });
         assert_eq!(out_of_bounds, (WcStatus::RemAccess, 7), "{options:?}");
-        let too_long = fail(&|a, _| (SendRequest::send(), vec![a.sge(0, 9)]));
+        let too_long = fail(|a, _| (SendRequest::send(), vec![a.sge(0, 9)]));
         assert_eq!(too_long, (WcStatus::RemInvReq, 6), "{options:?}");
     }
 }

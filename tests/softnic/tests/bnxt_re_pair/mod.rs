@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use directverbs::bnxt_re::caps::Generation;
+use directverbs::bnxt_re::plan::QpPlan;
 use directverbs::bnxt_re::wqe::WqeMode;
 use directverbs::verbs::{
     AccessFlags, AddressVector, CompletionQueue as _, Device, Gid, Mac, MemoryRegion, Mtu, Psn, QKey,
@@ -31,7 +32,7 @@ pub fn nic_config(n: u8) -> NicConfig {
         mac: Mac([2, 0, 0, 0, 0, n]),
         gids: vec![Gid::v4([10, 0, 0, n].into())],
         mtu: Mtu::B4096,
-        device_memory: 0,
+        device_memory: 4096,
         all_memory_key: None,
     }
 }
@@ -220,6 +221,11 @@ pub fn connect(ends: &mut [End; 2]) {
     for (i, end) in ends.iter_mut().enumerate() {
         end.connect(ids[1 - i], paths[1 - i]);
     }
+}
+
+/// Bytes from the start of an end's send queue to its retransmit table.
+pub fn table_offset(device: &BnxtReDevice) -> u32 {
+    QpPlan::new(device.caps(), &CAPABILITIES, false).unwrap().send.table_offset
 }
 
 /// Number and status of each.

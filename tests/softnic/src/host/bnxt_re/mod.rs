@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use directverbs::bnxt_re::attached::{AttachedCq, AttachedQp, AttachedSrq};
 use directverbs::bnxt_re::caps::{DeviceCaps, Generation};
 use directverbs::bnxt_re::cq::CompletionQueue;
-use directverbs::bnxt_re::doorbell::{DbIndex, DbType, DbWord, Epoch, Xid};
+use directverbs::bnxt_re::doorbell::{DbIndex, DbType, DbWord, Epoch, PushPage, Xid};
 use directverbs::bnxt_re::plan::{CqPlan, QpPlan, SRQ_ENTRY_BYTES, SrqPlan};
+use directverbs::bnxt_re::push::PushBuffer;
 use directverbs::bnxt_re::qp::{QueuePair, QueuePairInit};
 use directverbs::bnxt_re::recv::RecvQueue;
 use directverbs::bnxt_re::send::{SendInit, SendQueue, SendRecord};
@@ -18,7 +19,8 @@ use directverbs::bnxt_re::wqe::{SLOT_BYTES, STATIC_SLOTS, WqeMode};
 use directverbs::queue::{Boxed, Doorbell, RingMemory};
 use directverbs::verbs::{
     AccessFlags, AddressVector, AhId, CqId, Device, DeviceAttributes, MemoryError, MwType, PdId,
-    PortAttributes, QpAttributes, QpId, QpInit, QpState, QpType, RKey, SrqId, SrqInit,
+    PortAttributes, PostError, QpAttributes, QpId, QpInit, QpState, QpType, RKey, SendRequest, SrqId,
+    SrqInit,
 };
 
 use super::error::On;
@@ -149,6 +151,20 @@ impl BnxtReDevice {
             }
             self.events.push_back(event);
         }
+    }
+
+    /// Posts one send request by push, through buffer `index` of the first push page.
+    ///
+    /// # Errors
+    /// As for a post, or a WQE that is too long for the buffer.
+    ///
+    /// # Panics
+    /// There is no such buffer.
+    pub fn push_send(&self, qp: &mut Qp, request: &SendRequest<'_>, index: usize) -> Result<(), PostError> {
+        let page = PushPage::new(Config::P5.push_page).expect("a small number");
+        let memory = PushMemory::new(self.nic().clone(), 0);
+        let buffer = PushBuffer::new(memory, page, index).expect("a buffer of the page");
+        qp.0.qp.send.push(request, &buffer, &self.page)
     }
 
     fn pages(&self) -> Pages {
