@@ -58,11 +58,17 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
-/// Host memory of the process: a [`Bus`] over the blocks that the in-process host has allocated. The bus address of a
-/// byte is its own address in the process.
-#[derive(Debug, Default)]
+/// Bus address of the first block: above 4 GiB, so that a half of an address that is lost is noticed.
+const FIRST_ADDRESS: u64 = 0x12_3400_0000;
+
+/// Host memory of the process: a [`Bus`] over the blocks that the in-process host has allocated.
+///
+/// Bus addresses are given out in order, as an IOMMU would, with a page that is not there between two blocks, and never
+/// again: the same run has the same addresses on the wire, and an access to freed memory is an error.
+#[derive(Debug)]
 pub struct HostMemory {
     blocks: RwLock<BTreeMap<u64, Block>>,
+    next: AtomicU64,
     interrupts: Mutex<Vec<u16>>,
 }
 
@@ -71,6 +77,7 @@ pub struct HostMemory {
 #[derive(Debug)]
 pub struct HostBlock {
     memory: Arc<HostMemory>,
+    addr: u64,
     base: NonNull<u8>,
     len: usize,
 }
@@ -81,7 +88,11 @@ unsafe impl Send for HostBlock {}
 impl HostMemory {
     /// No memory yet.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self::default())
+        Arc::new(Self {
+            blocks: RwLock::default(),
+            next: AtomicU64::new(FIRST_ADDRESS),
+            interrupts: Mutex::default(),
+        })
     }
 
     /// Allocates at least `len` bytes (a whole number of pages, at least one).
@@ -91,10 +102,10 @@ impl HostMemory {
         // SAFETY: the layout is not empty.
         let base = unsafe { alloc_zeroed(layout) };
         let Some(base) = NonNull::new(base) else { std::alloc::handle_alloc_error(layout) };
-        let address = base.as_ptr() as u64;
+        let addr = self.next.fetch_add((len + PAGE) as u64, Ordering::Relaxed);
         let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        blocks.insert(address, Block { base, len });
-        HostBlock { memory: self.clone(), base, len }
+        blocks.insert(addr, Block { base, len });
+        HostBlock { memory: self.clone(), addr, base, len }
     }
 
     /// The interrupts raised since the last call, in order.
@@ -153,9 +164,9 @@ impl Bus for HostMemory {
 }
 
 impl HostBlock {
-    /// Bus address, and address in the process, of the first byte.
+    /// Bus address of the first byte.
     pub fn addr(&self) -> u64 {
-        self.base.as_ptr() as u64
+        self.addr
     }
 
     /// The first byte, for a queue's ring memory.
@@ -196,7 +207,7 @@ impl HostBlock {
 impl Drop for HostBlock {
     fn drop(&mut self) {
         let mut blocks = self.memory.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        blocks.remove(&self.addr());
+        blocks.remove(&self.addr);
         let layout = Layout::from_size_align(self.len, PAGE).expect("as allocated");
         // SAFETY: allocated with the same layout, and the NIC cannot reach it any more: it looks in `blocks` under
         // the lock that is held.
