@@ -40,7 +40,7 @@ fn summary(wcs: &[WorkCompletion]) -> Vec<(u64, WcStatus, u32)> {
 }
 
 #[test]
-fn d01_doorbell_word_and_register() {
+fn d1_doorbell_word_and_register() {
     let qtype = QueueType::new(6).unwrap();
     let db = QueueDoorbell::completion_queue(qtype, CqId::new(0x12_3456).unwrap());
     assert_eq!(db.index(RingIdx(0xbeef)), 0x0000_1234_5600_beef);
@@ -56,7 +56,7 @@ fn d01_doorbell_word_and_register() {
 }
 
 #[test]
-fn d02_depth_keeps_one_slot_free_and_requests_are_capped() {
+fn d2_depth_keeps_one_slot_free_and_requests_are_capped() {
     let depth = |n| {
         let wanted = QpCapabilities { max_send_wr: n, max_recv_wr: n, ..QpCapabilities::default() };
         QpPlan::new(&caps(V2), &wanted, Placement::default()).map(|p| (p.sq.ring.depth(), p.sq.ring.mask()))
@@ -72,7 +72,7 @@ fn d02_depth_keeps_one_slot_free_and_requests_are_capped() {
 }
 
 #[test]
-fn d04_wqe_header_flags_and_sge() {
+fn d4_wqe_header_flags_and_sge() {
     let arena = Arena::default();
     let mut rig = Rig::new(&arena, Setup::new(V2));
     rig.qp.post_send(&mut rig.cq, &[write(&[sge(0x99)]).signaled()], &rig.bell).unwrap();
@@ -96,7 +96,7 @@ fn d04_wqe_header_flags_and_sge() {
 }
 
 #[test]
-fn d04_sge_lists_carry_their_lengths_past_two() {
+fn d4_sge_lists_carry_their_lengths_past_two() {
     for (count, format) in [(2u32, SpecFormat::None), (3, SpecFormat::Spec32), (8, SpecFormat::Spec32)] {
         let arena = Arena::default();
         let mut setup = Setup::new(V2);
@@ -128,7 +128,7 @@ fn d04_sge_lists_carry_their_lengths_past_two() {
 }
 
 #[test]
-fn d04_sixteen_lengths_are_16_bits() {
+fn d4_sixteen_lengths_are_16_bits() {
     let arena = Arena::default();
     let mut setup = Setup::new(V2);
     setup.caps.max_spec = 16;
@@ -151,7 +151,7 @@ fn d04_sixteen_lengths_are_16_bits() {
 }
 
 #[test]
-fn d07_a_full_queue_is_never_written_over() {
+fn d7_a_full_queue_is_never_written_over() {
     let arena = Arena::default();
     let mut rig = Rig::new(&arena, Setup::new(V2));
     let depth = rig.qp.capabilities().max_send_wr;
@@ -177,7 +177,7 @@ fn d07_a_full_queue_is_never_written_over() {
 }
 
 #[test]
-fn d08_signal_all_completes_unsignaled_requests() {
+fn d8_signal_all_completes_unsignaled_requests() {
     for signal_all in [false, true] {
         let arena = Arena::default();
         let mut rig = Rig::new(&arena, Setup { signal_all, ..Setup::new(V2) });
@@ -190,7 +190,7 @@ fn d08_signal_all_completes_unsignaled_requests() {
 }
 
 #[test]
-fn d09_messages_and_positions_are_reported_in_post_order() {
+fn d9_messages_and_positions_are_reported_in_post_order() {
     let arena = Arena::default();
     let mut rig = Rig::new(&arena, Setup::new(V2));
     let one = [sge(1)];
@@ -214,7 +214,7 @@ fn d09_messages_and_positions_are_reported_in_post_order() {
 }
 
 #[test]
-fn d09_what_does_not_fit_comes_with_the_next_poll() {
+fn d9_what_does_not_fit_comes_with_the_next_poll() {
     let arena = Arena::default();
     let mut rig = Rig::new(&arena, Setup { signal_all: true, ..Setup::new(V2) });
     let one = [sge(1)];
