@@ -130,7 +130,7 @@ fn datagrams(pair: &Pair) {
     pair.b.recv(2, &[pair.b.sge(0, 4200)]);
     let to = Datagram { ah: pair.a.ah, qp: pair.b.qp, qkey: QKey::truncated(0x1111_1111) };
     pair.a.send(1, SendOp::SendTo(to), &[pair.a.sge(0, 4093)]);
-    pair.a.send(2, SendOp::SendToImm(to, Imm::truncated(7)), &[]);
+    pair.a.send(2, SendOp::SendToImm(to, Imm::truncated(7)), &[pair.a.sge(0, 50)]);
 }
 
 #[test]
