@@ -188,3 +188,26 @@ fn requests_and_receives_may_be_empty() {
         b.check();
     }
 }
+
+#[test]
+fn a_raw_frame_arrives_as_it_was_sent() {
+    for options in CHIPS {
+        let (_fabric, [mut a, mut b]) = pair(options, QpType::RawPacket, false);
+        let mut frame = [0x5a; 300];
+        frame[..6].copy_from_slice(&b.device.port().mac.0);
+        frame[6..12].copy_from_slice(&a.device.port().mac.0);
+        frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+        a.write(0, &frame);
+        b.post_recv(7, 4096, 1000);
+        let sges = [a.sge(0, 100), a.sge(100, 200)];
+        a.post_send(&[SendRequest::send().sges(&sges).wr_id(3).signaled()]);
+        let sent = a.wait(On::Send, 1);
+        assert_eq!(outcomes(&sent), [(3, WcStatus::Success)]);
+        let received = b.wait(On::Recv, 1);
+        assert_eq!(outcomes(&received), [(7, WcStatus::Success)]);
+        assert_eq!((received[0].byte_len, received[0].opcode), (300, WcOpcode::Recv));
+        assert!(b.read::<300>(4096) == frame);
+        a.check();
+        b.check();
+    }
+}
