@@ -1,8 +1,6 @@
 //! A collapsed completion queue: the device overwrites one CQE again and again, and its consumer index tells how far
 //! the send queue has come. Each queue needs one of its own.
 
-use zerocopy::little_endian as le;
-
 use super::complete::Cqe;
 use super::cqe::{CQE_BYTES, CqeType, ReqStatus};
 use crate::queue::{Doorbell, RingMemory};
@@ -50,9 +48,10 @@ impl<'m> CollapsedCq<'m> {
     /// again. An index behind the one seen last is an old state, and no progress.
     pub fn poll(&mut self, doorbell: &impl Doorbell) -> Option<Progress> {
         for _ in 0..TRIES {
-            let before: [le::U64; 4] = self.memory.load(0)?;
+            let entry = self.memory.entry::<4>(0)?;
+            let before = entry.load();
             doorbell.from_device();
-            let after: [le::U64; 4] = self.memory.load(0)?;
+            let after = entry.load();
             if before == after {
                 return self.advance(&Cqe(after));
             }

@@ -1,6 +1,6 @@
 //! What one CQE does to a queue pair.
 
-use zerocopy::{IntoBytes, little_endian as le};
+use zerocopy::IntoBytes;
 
 use super::cqe::{CqeResFlags, CqeType, CqeTypeToggle, ReqStatus, ResStatus};
 use super::doorbell::Toggle;
@@ -8,20 +8,27 @@ use super::qp::QueuePair;
 use crate::queue::Store;
 use crate::verbs::{CqId, FaultKind, QpId, QpType, SrqId, WcFlags, WcOpcode, WcStatus, WorkCompletion};
 
-/// A CQE as it was read: four words in device order.
+/// A CQE as it was read: four words.
 #[derive(Clone, Copy)]
-pub(super) struct Cqe(pub [le::U64; 4]);
+pub(super) struct Cqe(pub [u64; 4]);
 
 impl Cqe {
     #[inline(always)]
     pub fn word(&self, index: usize) -> u64 {
-        let [a, b, c, d] = &self.0;
+        let [a, b, c, d] = self.0;
         match index {
-            0 => a.get(),
-            1 => b.get(),
-            2 => c.get(),
-            _ => d.get(),
+            0 => a,
+            1 => b,
+            2 => c,
+            _ => d,
         }
+    }
+
+    /// A requester CQE of success.
+    #[inline(always)]
+    pub fn plain_success(&self) -> bool {
+        const TYPE_AND_STATUS: u64 = 0xff1e;
+        self.word(3) & TYPE_AND_STATUS == 0
     }
 
     #[inline(always)]
@@ -60,7 +67,7 @@ impl Cqe {
 
     pub fn bytes(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
-        bytes.copy_from_slice(self.0.as_bytes());
+        bytes.copy_from_slice(self.0.map(u64::to_le).as_bytes());
         bytes
     }
 }
@@ -74,95 +81,98 @@ pub(super) enum Step {
     Kept,
     /// It was the cut-off: the queue works on its new memory.
     Switched,
-    /// It makes no sense, and is done with.
-    Fault(FaultKind),
+}
+
+/// What became of a CQE; one that makes no sense is done with.
+pub(super) type Taken = Result<Step, FaultKind>;
+
+/// What most requester CQEs are: success of the oldest request, which asked for a completion. `false`, and nothing was
+/// done, if it is something else.
+#[inline(always)]
+pub(super) fn one<S: Store>(
+    qp: &mut QueuePair<'_, S>,
+    cq: CqId,
+    index: u16,
+    wc: &mut WorkCompletion,
+) -> bool {
+    qp.send_cq() == cq && qp.send.complete_one(index, wc)
 }
 
 /// A requester CQE: everything up to its index has completed.
-#[inline(always)]
 pub(super) fn requester<S: Store>(
     qp: &mut QueuePair<'_, S>,
     cq: CqId,
     cqe: &Cqe,
     out: &mut [WorkCompletion],
     filled: &mut usize,
-) -> Step {
-    let index = cqe.word(1) as u16;
-    if cqe.status() != ReqStatus::OK.0 || qp.send_cq() != cq {
-        return requester_rare(qp, cq, cqe, out, filled);
+) -> Taken {
+    if qp.send_cq() != cq {
+        return Err(FaultKind::UnknownQp(cqe.word(0)));
     }
-    let Some(count) = qp.send.completed_by(index) else {
-        return unmatched(qp, index);
-    };
-    succeed(qp, count, out, filled)
+    let index = cqe.word(1) as u16;
+    if cqe.status() != ReqStatus::OK.0 {
+        return failure(qp, cqe, index, out, filled);
+    }
+    match qp.send.completed_by(index) {
+        Some(count) => Ok(carried_out(qp, count, WcStatus::Success, out, filled)),
+        None => unmatched(qp, index),
+    }
 }
 
-/// Completes `count` requests with success; those that asked for no completion give none.
-#[inline(always)]
-fn succeed<S: Store>(
+/// Completes `count` requests; those that succeeded and asked for no completion give none.
+fn carried_out<S: Store>(
     qp: &mut QueuePair<'_, S>,
     count: u32,
+    status: WcStatus,
     out: &mut [WorkCompletion],
     filled: &mut usize,
 ) -> Step {
-    let mut left = count;
-    while left != 0 {
+    for _ in 0..count {
         let Some(wc) = out.get_mut(*filled) else { return Step::Kept };
-        if qp.send.write_oldest(WcStatus::Success, 0, wc) {
+        if qp.send.write_oldest(status, 0, wc) {
             *filled += 1;
         }
         qp.send.pop();
-        left -= 1;
     }
     Step::Consumed
 }
 
 /// A CQE whose index names nothing outstanding. After a flush the device's own late CQEs are no news.
-#[cold]
-fn unmatched<S: Store>(qp: &QueuePair<'_, S>, index: u16) -> Step {
+fn unmatched<S: Store>(qp: &QueuePair<'_, S>, index: u16) -> Taken {
     if qp.flushes_send() {
-        return Step::Consumed;
+        return Ok(Step::Consumed);
     }
-    Step::Fault(FaultKind::BadIndex { qp: qp.id().get(), index: index.into() })
+    Err(FaultKind::BadIndex { qp: qp.id().get(), index: index.into() })
 }
 
-#[cold]
-fn requester_rare<S: Store>(
+/// A request has failed.
+fn failure<S: Store>(
     qp: &mut QueuePair<'_, S>,
-    cq: CqId,
     cqe: &Cqe,
+    index: u16,
     out: &mut [WorkCompletion],
     filled: &mut usize,
-) -> Step {
-    if qp.send_cq() != cq {
-        return Step::Fault(FaultKind::UnknownQp(cqe.word(0)));
-    }
-    let index = cqe.word(1) as u16;
+) -> Taken {
     let Some(position) = qp.send.failed_by(index) else {
         return unmatched(qp, index);
     };
     // Requests before the first that fails were carried out, those before a later one were not.
     let earlier = if qp.send.failed() { WcStatus::WrFlush } else { WcStatus::Success };
-    for _ in 0..position {
-        let Some(wc) = out.get_mut(*filled) else { return Step::Kept };
-        if qp.send.write_oldest(earlier, 0, wc) {
-            *filled += 1;
-        }
-        qp.send.pop();
+    if let Step::Kept = carried_out(qp, position, earlier, out, filled) {
+        return Ok(Step::Kept);
     }
-    let Some(wc) = out.get_mut(*filled) else { return Step::Kept };
+    let Some(wc) = out.get_mut(*filled) else { return Ok(Step::Kept) };
     let status = ReqStatus(cqe.status());
     if qp.send.write_oldest(status.status(), status.0.into(), wc) {
         *filled += 1;
     }
     qp.send.pop();
     qp.send_failed();
-    Step::Consumed
+    Ok(Step::Consumed)
 }
 
 /// A responder CQE: one receive request has completed. One from a shared receive queue is left unfinished in
 /// `out[filled]`, and `tagged` says which.
-#[inline(always)]
 pub(super) fn responder<S: Store>(
     qp: &mut QueuePair<'_, S>,
     cq: CqId,
@@ -170,9 +180,9 @@ pub(super) fn responder<S: Store>(
     out: &mut [WorkCompletion],
     filled: &mut usize,
     tagged: &mut Option<(SrqId, u32)>,
-) -> Step {
+) -> Taken {
     if qp.recv_cq() != cq {
-        return Step::Fault(FaultKind::UnknownQp(cqe.word(1)));
+        return Err(FaultKind::UnknownQp(cqe.word(1)));
     }
     let qp_type = match cqe.cqe_type() {
         CqeType::RES_RC => QpType::Rc,
@@ -180,12 +190,12 @@ pub(super) fn responder<S: Store>(
         _ => QpType::RawPacket,
     };
     if qp_type as u8 != qp.qp_type() as u8 {
-        return Step::Fault(FaultKind::Unexpected(cqe.cqe_type().0));
+        return Err(FaultKind::Unexpected(cqe.cqe_type().0));
     }
     if cqe.status() == ResStatus::HW_FLUSH_ERR.0 {
-        return Step::Consumed;
+        return Ok(Step::Consumed);
     }
-    let Some(wc) = out.get_mut(*filled) else { return Step::Kept };
+    let Some(wc) = out.get_mut(*filled) else { return Ok(Step::Kept) };
     let tag = cqe.tag();
     let (mut wr_id, srq, flushes) = (0, qp.srq(), qp.flushes_recv());
     match (&mut qp.recv, srq) {
@@ -195,18 +205,18 @@ pub(super) fn responder<S: Store>(
                 recv.pop();
                 *filled += 1;
             }
-            _ if flushes => return Step::Consumed,
-            _ => return Step::Fault(FaultKind::BadIndex { qp: qp.id().get(), index: tag }),
+            _ if flushes => return Ok(Step::Consumed),
+            _ => return Err(FaultKind::BadIndex { qp: qp.id().get(), index: tag }),
         },
         (None, Some(srq)) => *tagged = Some((srq, tag)),
-        (None, None) => return Step::Fault(FaultKind::Unexpected(cqe.cqe_type().0)),
+        (None, None) => return Err(FaultKind::Unexpected(cqe.cqe_type().0)),
     }
     *wc = received(cqe, qp_type, qp.id());
     wc.wr_id = wr_id;
     if wc.status as u8 != 0 {
         qp.recv_failed();
     }
-    Step::Consumed
+    Ok(Step::Consumed)
 }
 
 /// What a responder CQE says about the message.

@@ -5,7 +5,7 @@
 
 use zerocopy::little_endian as le;
 
-use super::complete::{self, Cqe, Step};
+use super::complete::{self, Cqe, Step, Taken};
 use super::cqe::{CQE_BYTES, CqeType, PHASE_OFFSET};
 use super::doorbell::{DbIndex, DbType, DbWord, Epoch, Toggle, Xid};
 use super::plan::CqPlan;
@@ -15,6 +15,9 @@ use super::resize::Resize;
 use super::send::next;
 use crate::queue::{Doorbell, RingMemory};
 use crate::verbs::{CqFault, CqId, Endpoints, FaultKind, MemoryError, Pollable, SrqId, WorkCompletion};
+
+/// Word of a CQE that holds its phase.
+const PHASE_WORD: usize = PHASE_OFFSET / 8;
 
 /// State of a completion queue as plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,8 +44,9 @@ pub struct CompletionQueue<'m> {
     memory: RingMemory<'m>,
     state: CqState,
     entries: u32,
-    /// CQEs that may be consumed without a consumer doorbell; 0 rings at the end of every poll.
-    defer: u32,
+    /// Consumed CQEs that a consumer doorbell is rung for; the largest number rings at the end of every poll instead.
+    ring_at: u32,
+    id: CqId,
     base: DbWord,
     flush_seen: u32,
     pub(super) pending: Option<CqFault>,
@@ -63,7 +67,8 @@ impl<'m> CompletionQueue<'m> {
             memory,
             state: CqState::FRESH,
             entries: plan.entries,
-            defer: Self::defer(plan),
+            ring_at: Self::ring_at(plan),
+            id,
             base,
             flush_seen: 0,
             pending: None,
@@ -71,14 +76,14 @@ impl<'m> CompletionQueue<'m> {
         })
     }
 
-    fn defer(plan: &CqPlan) -> u32 {
-        if plan.deferred { (plan.entries / 2).max(1) } else { 0 }
+    fn ring_at(plan: &CqPlan) -> u32 {
+        if plan.deferred { (plan.entries / 2).max(1) } else { u32::MAX }
     }
 
     /// Number.
     #[inline]
     pub fn id(&self) -> CqId {
-        CqId::truncated(self.base.xid().get())
+        self.id
     }
 
     /// Entries of the ring.
@@ -103,71 +108,128 @@ impl<'m> CompletionQueue<'m> {
         R: AsSharedReceiveQueue<'q>,
         E: Endpoints<Q, R>,
     {
-        if let Some(fault) = self.pending.take() {
-            return Err(fault);
-        }
         let mut filled = 0;
-        let mut consumed = false;
-        // A device that keeps writing CQEs that complete nothing does not keep the caller here.
-        let mut idle = self.entries;
-        let mut empty = false;
-        while filled < out.len() && idle != 0 {
-            let Some(cqe) = self.look(doorbell) else {
-                empty = true;
-                break;
-            };
-            let before = filled;
-            let step = self.take(&cqe, endpoints, doorbell, out, &mut filled);
-            if matches!(step, Step::Kept) {
-                break;
+        if self.pending.is_none() {
+            while let Some(wc) = out.get_mut(filled) {
+                let Some(cqe) = self.look(doorbell) else {
+                    if endpoints.flush_seq() != self.flush_seen {
+                        return self.poll_rest(endpoints, doorbell, out, filled);
+                    }
+                    break;
+                };
+                if !self.take_one(&cqe, endpoints, wc) {
+                    return self.poll_rest(endpoints, doorbell, out, filled);
+                }
+                filled += 1;
+                self.advance(doorbell);
             }
-            if matches!(step, Step::Switched) {
-                consumed = false;
-                continue;
-            }
-            let at = self.state.head;
-            self.state.head = next(at, self.entries);
-            let wrapped = self.state.head == 0;
-            self.state.phase ^= wrapped;
-            self.state.epoch ^= wrapped;
-            self.state.consumed = self.state.consumed.wrapping_add(1);
-            consumed = true;
-            if self.defer != 0 && self.state.consumed >= self.defer {
+            if self.ring_at == u32::MAX && filled != 0 {
                 self.ring_consumed(doorbell);
             }
-            if let Step::Fault(kind) = step {
-                self.pending = Some(CqFault { cq: self.id(), entry: at, kind, cqe: cqe.bytes() });
-                break;
-            }
-            idle -= (filled == before) as u32;
+            return Ok(filled);
         }
-        if consumed && self.defer == 0 {
+        self.poll_rest(endpoints, doorbell, out, filled)
+    }
+
+    /// Goes on with a poll that has met something else than success of one request.
+    #[inline(never)]
+    fn poll_rest<'q, Q, R, E>(
+        &mut self,
+        endpoints: &mut E,
+        doorbell: &impl Doorbell,
+        out: &mut [WorkCompletion],
+        filled: usize,
+    ) -> Result<usize, CqFault>
+    where
+        Q: AsQueuePair<'q> + Pollable,
+        R: AsSharedReceiveQueue<'q>,
+        E: Endpoints<Q, R>,
+    {
+        let mut filled = filled;
+        let mut consumed = filled != 0;
+        // A device that keeps writing CQEs that complete nothing does not keep the caller here.
+        let mut idle = self.entries;
+        while self.pending.is_none()
+            && idle != 0
+            && let Some(wc) = out.get_mut(filled)
+        {
+            let Some(cqe) = self.look(doorbell) else {
+                self.flush(endpoints, out, &mut filled);
+                break;
+            };
+            let found = filled;
+            if self.take_one(&cqe, endpoints, wc) {
+                filled += 1;
+            } else {
+                match self.take(&cqe, endpoints, doorbell, out, &mut filled) {
+                    Step::Kept => break,
+                    Step::Switched => {
+                        consumed = false;
+                        continue;
+                    }
+                    Step::Consumed => {}
+                }
+            }
+            idle -= (filled == found) as u32;
+            consumed = true;
+            self.advance(doorbell);
+        }
+        if self.ring_at == u32::MAX && consumed {
             self.ring_consumed(doorbell);
         }
-        if empty {
-            self.flush(endpoints, out, &mut filled);
+        if filled == 0 && self.pending.is_some() { self.fault() } else { Ok(filled) }
+    }
+
+    /// Takes what most CQEs are, see [`complete::one`].
+    #[inline(always)]
+    fn take_one<'q, Q, R, E>(&self, cqe: &Cqe, endpoints: &mut E, wc: &mut WorkCompletion) -> bool
+    where
+        Q: AsQueuePair<'q> + Pollable,
+        E: Endpoints<Q, R>,
+    {
+        let (cq, handle, index) = (self.id, cqe.word(0), cqe.word(1) as u16);
+        if !cqe.plain_success() || handle >> 32 != 0 {
+            return false;
         }
-        if filled == 0
-            && let Some(fault) = self.pending.take()
-        {
-            return Err(fault);
+        let done =
+            endpoints.with_qp(handle as u32, move |qp| complete::one(qp.as_queue_pair(), cq, index, wc));
+        done == Some(true)
+    }
+
+    #[cold]
+    fn fault(&mut self) -> Result<usize, CqFault> {
+        self.pending.take().map_or(Ok(0), Err)
+    }
+
+    /// Goes on to the next CQE.
+    #[inline(always)]
+    fn advance(&mut self, doorbell: &impl Doorbell) {
+        self.state.head = self.state.head.wrapping_add(1);
+        if self.state.head >= self.entries {
+            core::hint::cold_path();
+            self.state.head = 0;
+            self.state.phase = !self.state.phase;
+            self.state.epoch = !self.state.epoch;
         }
-        Ok(filled)
+        self.state.consumed = self.state.consumed.wrapping_add(1);
+        if self.state.consumed >= self.ring_at {
+            self.ring_consumed(doorbell);
+        }
     }
 
     /// The next CQE, if it is new.
     #[inline(always)]
     fn look(&self, doorbell: &impl Doorbell) -> Option<Cqe> {
-        let at = self.state.head as usize * CQE_BYTES as usize;
-        let word = self.memory.load_valid(at + PHASE_OFFSET)?;
-        if (u32::from_le(word) & 1 != 0) != self.state.phase {
+        let entry = self.memory.entry::<4>(self.state.head as usize * CQE_BYTES as usize)?;
+        if (entry.load_valid::<PHASE_WORD>() & 1 != 0) != self.state.phase {
             return None;
         }
         doorbell.from_device();
-        self.memory.load(at).map(Cqe)
+        Some(Cqe(entry.load()))
     }
 
-    #[inline(always)]
+    /// Takes a CQE of any kind.
+    #[inline(never)]
     fn take<'q, Q, R, E>(
         &mut self,
         cqe: &Cqe,
@@ -181,27 +243,39 @@ impl<'m> CompletionQueue<'m> {
         R: AsSharedReceiveQueue<'q>,
         E: Endpoints<Q, R>,
     {
-        let cq = self.id();
-        let cqe_type = cqe.cqe_type();
-        if cqe_type == CqeType::REQ {
-            let handle = cqe.word(0);
-            return with_qp(endpoints, handle, |qp| {
+        let cq = self.id;
+        let step = match cqe.cqe_type() {
+            CqeType::REQ => with_qp(endpoints, cqe.word(0), |qp| {
                 complete::requester(qp.as_queue_pair(), cq, cqe, out, filled)
-            });
-        }
-        let responder = matches!(cqe_type, CqeType::RES_RC | CqeType::RES_UD | CqeType::RES_RAWETH_QP1);
-        if responder {
-            let mut tagged = None;
-            let handle = cqe.word(1);
-            let step = with_qp(endpoints, handle, |qp| {
-                complete::responder(qp.as_queue_pair(), cq, cqe, out, filled, &mut tagged)
-            });
-            return match tagged {
-                Some((srq, tag)) => Self::untag(endpoints, doorbell, srq, tag, out, filled, cqe),
-                None => step,
-            };
-        }
-        self.take_rare(cqe, cqe_type, endpoints, doorbell)
+            }),
+            CqeType::RES_RC | CqeType::RES_UD | CqeType::RES_RAWETH_QP1 => {
+                let mut tagged = None;
+                let step = with_qp(endpoints, cqe.word(1), |qp| {
+                    complete::responder(qp.as_queue_pair(), cq, cqe, out, filled, &mut tagged)
+                });
+                match tagged {
+                    Some((srq, tag)) => Self::untag(endpoints, doorbell, srq, tag, out, filled, cqe),
+                    None => step,
+                }
+            }
+            CqeType::NO_OP => Ok(Step::Consumed),
+            CqeType::TERMINAL => with_qp(endpoints, cqe.word(0), |qp| {
+                qp.as_queue_pair().set_error();
+                Ok(Step::Consumed)
+            }),
+            CqeType::CUT_OFF => match self.resize.take_new() {
+                Some((memory, plan)) => {
+                    self.switch(memory, &plan, cqe.resize_toggle(), doorbell);
+                    Ok(Step::Switched)
+                }
+                None => Err(FaultKind::Unexpected(CqeType::CUT_OFF.0)),
+            },
+            CqeType(other) => Err(FaultKind::UnknownType(other)),
+        };
+        step.unwrap_or_else(|kind| {
+            self.pending = Some(CqFault { cq, entry: self.state.head, kind, cqe: cqe.bytes() });
+            Step::Consumed
+        })
     }
 
     /// Finishes a completion whose request came from a shared receive queue.
@@ -213,7 +287,7 @@ impl<'m> CompletionQueue<'m> {
         out: &mut [WorkCompletion],
         filled: &mut usize,
         cqe: &Cqe,
-    ) -> Step
+    ) -> Taken
     where
         Q: AsQueuePair<'q> + Pollable,
         R: AsSharedReceiveQueue<'q>,
@@ -231,39 +305,9 @@ impl<'m> CompletionQueue<'m> {
             (Some(wr_id), Some(wc)) => {
                 wc.wr_id = wr_id;
                 *filled += 1;
-                Step::Consumed
+                Ok(Step::Consumed)
             }
-            _ => Step::Fault(FaultKind::BadIndex { qp: cqe.word(1) as u32, index: tag }),
-        }
-    }
-
-    #[cold]
-    fn take_rare<'q, Q, R, E>(
-        &mut self,
-        cqe: &Cqe,
-        cqe_type: CqeType,
-        endpoints: &mut E,
-        doorbell: &impl Doorbell,
-    ) -> Step
-    where
-        Q: AsQueuePair<'q> + Pollable,
-        R: AsSharedReceiveQueue<'q>,
-        E: Endpoints<Q, R>,
-    {
-        match cqe_type {
-            CqeType::NO_OP => Step::Consumed,
-            CqeType::TERMINAL => with_qp(endpoints, cqe.word(0), |qp| {
-                qp.as_queue_pair().set_error();
-                Step::Consumed
-            }),
-            CqeType::CUT_OFF => match self.resize.take_new() {
-                Some((memory, plan)) => {
-                    self.switch(memory, &plan, cqe.resize_toggle(), doorbell);
-                    Step::Switched
-                }
-                None => Step::Fault(FaultKind::Unexpected(CqeType::CUT_OFF.0)),
-            },
-            CqeType(other) => Step::Fault(FaultKind::UnknownType(other)),
+            _ => Err(FaultKind::BadIndex { qp: cqe.word(1) as u32, index: tag }),
         }
     }
 
@@ -279,12 +323,13 @@ impl<'m> CompletionQueue<'m> {
         let CqState { head, epoch, .. } = self.state;
         self.state = CqState { epoch, old_head: Some(head), ..CqState::FRESH };
         self.entries = plan.entries;
-        self.defer = Self::defer(plan);
+        self.ring_at = Self::ring_at(plan);
         let word = self.word(DbType::CQ_CUTOFF_ACK, toggle);
         ring(doorbell, word);
     }
 
     /// Announces the consumer index.
+    #[inline(never)]
     fn ring_consumed(&mut self, doorbell: &impl Doorbell) {
         self.state.consumed = 0;
         let word = self.word(DbType::CQ, Toggle::ZERO);
@@ -326,7 +371,7 @@ impl<'m> CompletionQueue<'m> {
         if seq == self.flush_seen {
             return;
         }
-        let cq = self.id();
+        let cq = self.id;
         let mut done = true;
         endpoints.each_qp(|qp| {
             done = complete::flush(qp.as_queue_pair(), cq, out, filled);
@@ -343,7 +388,7 @@ impl<'m> CompletionQueue<'m> {
         let (mut at, mut phase) = (self.state.head, self.state.phase);
         for _ in 0..self.entries {
             let offset = at as usize * CQE_BYTES as usize;
-            let Some(cqe) = self.memory.load(offset).map(Cqe) else { return };
+            let Some(cqe) = self.memory.entry(offset).map(|e| Cqe(e.load())) else { return };
             if cqe.phase() != phase {
                 return;
             }
@@ -386,12 +431,14 @@ impl<'m> CompletionQueue<'m> {
 }
 
 /// Looks a queue pair up by the handle of a CQE. Zero is a CQE of a queue pair that is gone.
-#[inline(always)]
-fn with_qp<Q, R, E: Endpoints<Q, R>>(endpoints: &mut E, handle: u64, f: impl FnOnce(&mut Q) -> Step) -> Step {
-    let key = handle as u32;
+fn with_qp<Q, R, E: Endpoints<Q, R>>(
+    endpoints: &mut E,
+    handle: u64,
+    f: impl FnOnce(&mut Q) -> Taken,
+) -> Taken {
     if handle == 0 {
-        return Step::Consumed;
+        return Ok(Step::Consumed);
     }
-    let found = if handle >> 32 == 0 { endpoints.with_qp(key, f) } else { None };
-    found.unwrap_or(Step::Fault(FaultKind::UnknownQp(handle)))
+    let found = if handle >> 32 == 0 { endpoints.with_qp(handle as u32, f) } else { None };
+    found.unwrap_or(Err(FaultKind::UnknownQp(handle)))
 }

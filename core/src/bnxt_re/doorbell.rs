@@ -385,6 +385,12 @@ impl DbWord {
         PushPage(high << 8 | low)
     }
 
+    /// The same doorbell with an index and epoch that were brought into place already.
+    #[inline(always)]
+    pub(crate) const fn or(self, index_and_epoch: u32) -> Self {
+        Self(self.0 | index_and_epoch as u64)
+    }
+
     /// The same doorbell at another index: what a ring's owner stores after the type and id were checked once. Bits of
     /// `index` above 24 are dropped; a ring is never that deep.
     #[inline(always)]

@@ -5,6 +5,7 @@
 //! kernel driver's `roce_hsi.h` and `bnxt_hsi.h`, and rdma-core's `bnxt_re-abi.h`.
 
 pub mod attached;
+pub mod batch;
 pub mod caps;
 pub mod collapsed;
 mod complete;

@@ -122,9 +122,10 @@ impl SqPsnSearch {
 }
 
 impl SqMsnSearch {
-    /// The entry of a message with PSNs from `start` up to, not including, `next`.
+    /// The entry of a message with PSNs from `start` up to, not including, `next`. The lowest 16 bits of
+    /// `start_idx` count.
     #[inline(always)]
-    pub const fn new(start: Psn, next: Psn, start_idx: u16) -> Self {
+    pub const fn new(start: Psn, next: Psn, start_idx: u32) -> Self {
         let word = (start_idx as u64) << 48 | (next.get() as u64) << 24 | start.get() as u64;
         Self { start_idx_next_psn_start_psn: le::U64::new(word) }
     }

@@ -46,14 +46,14 @@ impl<S: Store> SendQueue<'_, S> {
     /// Posts one request by push.
     ///
     /// # Errors
-    /// As [`super::send::SendBatch::post`], or a WQE of more than [`PUSH_SLOTS`].
+    /// As [`super::batch::SendBatch::post`], or a WQE of more than [`PUSH_SLOTS`].
     pub fn push<M: DeviceMemory>(
         &mut self,
         request: &SendRequest<'_>,
         buffer: &PushBuffer<M>,
         doorbell: &impl Doorbell,
     ) -> Result<(), PostError> {
-        let used = self.used_slots(request)?;
+        let (_, used) = self.measure(request)?;
         if used > PUSH_SLOTS {
             let max = (PUSH_SLOTS - super::wqe::HEADER_SLOTS) * super::wqe::SLOT_BYTES;
             return Err(match request.data {

@@ -1,7 +1,8 @@
 //! A queue pair: its queues, its state, and when what is posted to it has to be flushed.
 
+use super::batch::SendBatch;
 use super::recv::{RecvBatch, RecvQueue, RecvState};
-use super::send::{SendBatch, SendQueue, SendState};
+use super::send::{SendQueue, SendState};
 use super::srq::SharedReceiveQueue;
 use crate::queue::{Doorbell, Store};
 use crate::verbs::{
@@ -51,6 +52,8 @@ pub struct QueuePair<'m, S: Store> {
     send_flush: bool,
     recv_flush: bool,
     flush_seq: u32,
+    /// Send requests are accepted, and carried out.
+    sends: bool,
     /// Send queue.
     pub send: SendQueue<'m, S>,
     /// Receive queue; `None` if requests come from a shared one, or there are none.
@@ -74,7 +77,7 @@ impl<'m, S: Store> QueuePair<'m, S> {
             if init.srq.is_some() {
                 return Err(MemoryError::Mismatch("a queue pair has a receive queue or shares one"));
             }
-            if send.memory().overlaps(recv.memory()) {
+            if send.overlaps(recv.memory()) {
                 return Err(MemoryError::Overlap("send queue", "receive queue"));
             }
         }
@@ -84,6 +87,7 @@ impl<'m, S: Store> QueuePair<'m, S> {
             send_flush: false,
             recv_flush: false,
             flush_seq: 0,
+            sends: false,
             send,
             recv,
         })
@@ -142,7 +146,7 @@ impl<'m, S: Store> QueuePair<'m, S> {
                 QpState::Reset => self.reset(),
                 QpState::Err => self.set_error(),
                 _ => {
-                    self.state = to;
+                    self.enter(to, self.send_flush, self.recv_flush);
                     self.send.refreshed();
                 }
             }
@@ -158,9 +162,7 @@ impl<'m, S: Store> QueuePair<'m, S> {
 
     /// Makes the queue pair what it was when it was created.
     pub fn reset(&mut self) {
-        self.state = QpState::Reset;
-        self.send_flush = false;
-        self.recv_flush = false;
+        self.enter(QpState::Reset, false, false);
         self.send.reset();
         if let Some(recv) = &mut self.recv {
             recv.reset();
@@ -171,9 +173,7 @@ impl<'m, S: Store> QueuePair<'m, S> {
     /// flushed. A queue pair in RESET stays there.
     pub fn set_error(&mut self) {
         if self.state != QpState::Reset {
-            self.state = QpState::Err;
-            self.send_flush = true;
-            self.recv_flush = true;
+            self.enter(QpState::Err, true, true);
             self.flush_seq = self.flush_seq.wrapping_add(1);
         }
     }
@@ -181,9 +181,8 @@ impl<'m, S: Store> QueuePair<'m, S> {
     /// A send request has failed: the rest of the send queue is flushed.
     #[cold]
     pub(super) fn send_failed(&mut self) {
-        self.state = QpState::Err;
+        self.enter(QpState::Err, true, self.recv_flush);
         self.send.fail();
-        self.send_flush = true;
         self.flush_seq = self.flush_seq.wrapping_add(1);
     }
 
@@ -210,13 +209,27 @@ impl<'m, S: Store> QueuePair<'m, S> {
     /// A state that nothing may be sent in.
     #[inline]
     pub fn send_batch(&mut self) -> Result<SendBatch<'_, 'm, S>, PostError> {
-        if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
-            return Err(PostError::BadState(self.state));
-        }
-        if self.send_flush {
-            self.flush_seq = self.flush_seq.wrapping_add(1);
+        if !self.sends {
+            self.no_plain_send()?;
         }
         Ok(self.send.batch())
+    }
+
+    #[cold]
+    fn no_plain_send(&mut self) -> Result<(), PostError> {
+        if self.state < QpState::Rts {
+            return Err(PostError::BadState(self.state));
+        }
+        self.flush_seq = self.flush_seq.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Takes over a state, and what follows from it.
+    fn enter(&mut self, state: QpState, send_flush: bool, recv_flush: bool) {
+        self.state = state;
+        self.send_flush = send_flush;
+        self.recv_flush = recv_flush;
+        self.sends = state >= QpState::Rts && !send_flush;
     }
 
     /// Begins a batch of receive requests. In state ERR they are accepted, and flushed.
@@ -291,9 +304,7 @@ impl<'m, S: Store> QueuePair<'m, S> {
             recv.restore(&state.recv)?;
         }
         self.send.restore(&state.send)?;
-        self.state = state.state;
-        self.send_flush = state.send_flush;
-        self.recv_flush = state.recv_flush;
+        self.enter(state.state, state.send_flush, state.recv_flush);
         self.flush_seq = self.flush_seq.wrapping_add(1);
         Ok(())
     }

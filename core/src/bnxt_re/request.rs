@@ -25,14 +25,12 @@ pub(super) struct Header {
     pub words: [le::U64; 4],
     /// Which of them are stored.
     pub written: Written,
-    /// What completes.
-    pub opcode: WcOpcode,
-    /// Operation in a retransmit entry: the `ibv_wr_opcode`.
-    pub psn_opcode: u8,
+    /// The operation.
+    pub op: Op,
     /// The message takes packets of a connection.
     pub packets: bool,
-    /// A completion was asked for.
-    pub signaled: bool,
+    /// 1 if a completion was asked for.
+    pub signaled: u32,
 }
 
 /// Which bytes of a header an operation stores. The first four and the second eight always are; the rest keeps what an
@@ -43,8 +41,6 @@ pub(super) struct Written(u8);
 impl Written {
     /// Bytes 0 to 3, 8 to 15.
     const SEND: Self = Self(0);
-    /// The whole first slot.
-    const KEY: Self = Self(1);
     /// Bytes 16 to 23.
     const DATAGRAM: Self = Self(2);
     /// Bytes 16 to 27.
@@ -52,8 +48,9 @@ impl Written {
     /// All.
     const ALL: Self = Self(1 | 2 | 8);
 
-    const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+    /// And bytes 4 to 7, if there is a key.
+    const fn with_key(self, key: Option<u32>) -> Self {
+        Self(self.0 | key.is_some() as u8)
     }
 
     pub const fn key(self) -> bool {
@@ -73,19 +70,36 @@ impl Written {
     }
 }
 
-/// `ibv_wr_opcode`.
-mod ibv {
-    pub const RDMA_WRITE: u8 = 0;
-    pub const RDMA_WRITE_WITH_IMM: u8 = 1;
-    pub const SEND: u8 = 2;
-    pub const SEND_WITH_IMM: u8 = 3;
-    pub const RDMA_READ: u8 = 4;
-    pub const ATOMIC_CMP_AND_SWP: u8 = 5;
-    pub const ATOMIC_FETCH_AND_ADD: u8 = 6;
-    pub const LOCAL_INV: u8 = 7;
-    pub const BIND_MW: u8 = 8;
-    pub const SEND_WITH_INV: u8 = 9;
-    pub const REG_MR: u8 = 0x20;
+/// An operation: its WQE type, what completes, and its `ibv_wr_opcode`, which retransmit entries carry.
+#[derive(Clone, Copy)]
+pub(super) struct Op {
+    pub wqe_type: WqeType,
+    pub opcode: WcOpcode,
+    pub psn_opcode: u8,
+}
+
+impl Op {
+    pub const WRITE: Self = Self::new(WqeType::WRITE, WcOpcode::RdmaWrite, 0);
+    pub const WRITE_IMM: Self = Self::new(WqeType::WRITE_IMM, WcOpcode::RdmaWrite, 1);
+    pub const SEND: Self = Self::new(WqeType::SEND, WcOpcode::Send, 2);
+    pub const SEND_IMM: Self = Self::new(WqeType::SEND_IMM, WcOpcode::Send, 3);
+    pub const READ: Self = Self::new(WqeType::READ, WcOpcode::RdmaRead, 4);
+    const COMPARE_SWAP: Self = Self::new(WqeType::ATOMIC_CS, WcOpcode::CompSwap, 5);
+    const FETCH_ADD: Self = Self::new(WqeType::ATOMIC_FA, WcOpcode::FetchAdd, 6);
+    const LOCAL_INV: Self = Self::new(WqeType::LOCAL_INV, WcOpcode::LocalInv, 7);
+    const BIND: Self = Self::new(WqeType::BIND, WcOpcode::BindMw, 8);
+    pub const SEND_INV: Self = Self::new(WqeType::SEND_INV, WcOpcode::Send, 9);
+    const REGISTER: Self = Self::new(WqeType::FR_PMR, WcOpcode::RegMr, 0x20);
+
+    const fn new(wqe_type: WqeType, opcode: WcOpcode, psn_opcode: u8) -> Self {
+        Self { wqe_type, opcode, psn_opcode }
+    }
+
+    /// First word of the header of a WQE that uses `size` slots, without flags.
+    #[inline(always)]
+    pub const fn first_word(self, size: u32) -> u32 {
+        size << 16 | self.wqe_type.0 as u32
+    }
 }
 
 /// What all arms of [`header`] share.
@@ -99,56 +113,38 @@ struct Common {
 }
 
 impl Common {
-    #[inline(always)]
-    fn only(&self, qp_type: QpType, op: WcOpcode) -> Result<(), PostError> {
+    fn only(&self, qp_type: QpType, op: Op) -> Result<(), PostError> {
         if self.kind.qp_type == qp_type { Ok(()) } else { Err(self.refused(op)) }
     }
 
-    #[inline(always)]
-    fn not_inline(&self, op: WcOpcode) -> Result<(), PostError> {
-        if self.inline { Err(PostError::InlineNotAllowed(op)) } else { Ok(()) }
+    fn not_inline(&self, op: Op) -> Result<(), PostError> {
+        if self.inline { Err(PostError::InlineNotAllowed(op.opcode)) } else { Ok(()) }
     }
 
-    #[cold]
-    fn refused(&self, op: WcOpcode) -> PostError {
-        PostError::NotSupported { op, qp_type: self.kind.qp_type }
+    fn refused(&self, op: Op) -> PostError {
+        PostError::NotSupported { op: op.opcode, qp_type: self.kind.qp_type }
     }
 
-    #[inline(always)]
-    fn done(
-        &self,
-        words: [le::U64; 4],
-        written: Written,
-        opcode: WcOpcode,
-        psn_opcode: u8,
-    ) -> Result<Header, PostError> {
-        let packets = self.kind.qp_type as u8 == QpType::Rc as u8;
-        Ok(Header { words, written, opcode, psn_opcode, packets, signaled: self.flags & 1 != 0 })
+    fn done(&self, words: [le::U64; 4], written: Written, op: Op) -> Header {
+        let packets = self.kind.qp_type == QpType::Rc;
+        Header { words, written, op, packets, signaled: u32::from(self.flags) & 1 }
     }
 
-    #[inline(always)]
-    fn send(&self, wqe_type: WqeType, key: u32, written: Written, opcode: u8) -> Result<Header, PostError> {
+    /// SEND of a connection, or a raw frame.
+    fn send(&self, key: Option<u32>, op: Op) -> Header {
         let words = SqSendHdr {
-            wqe_type: wqe_type.0,
+            wqe_type: op.wqe_type.0,
             flags: self.flags,
             wqe_size: self.size,
-            inv_key_or_imm_data: le::U32::new(key),
+            inv_key_or_imm_data: le::U32::new(key.unwrap_or_default()),
             length: le::U32::new(self.length),
             ..SqSendHdr::ZERO
         };
-        self.done(transmute!(words), written, WcOpcode::Send, opcode)
+        self.done(transmute!(words), Written::SEND.with_key(key), op)
     }
 
-    #[inline(always)]
-    fn datagram(
-        &self,
-        to: Datagram,
-        wqe_type: WqeType,
-        imm: u32,
-        written: Written,
-        opcode: u8,
-    ) -> Result<Header, PostError> {
-        self.only(QpType::Ud, WcOpcode::Send)?;
+    fn datagram(&self, to: Datagram, imm: Option<u32>, op: Op) -> Result<Header, PostError> {
+        self.only(QpType::Ud, op)?;
         if to.ah.get() >> 20 != 0 {
             return Err(PostError::OutOfRange {
                 field: "address handle",
@@ -157,60 +153,45 @@ impl Common {
             });
         }
         let words = SqSendHdr {
-            wqe_type: wqe_type.0,
+            wqe_type: op.wqe_type.0,
             flags: self.flags,
             wqe_size: self.size,
-            inv_key_or_imm_data: le::U32::new(imm),
+            inv_key_or_imm_data: le::U32::new(imm.unwrap_or_default()),
             length: le::U32::new(self.length),
             q_key: le::U32::new(to.qkey.get()),
             dst_qp: le::U32::new(to.qp.get()),
             avid: le::U32::new(to.ah.get()),
             ..SqSendHdr::ZERO
         };
-        self.done(transmute!(words), written.and(Written::DATAGRAM), WcOpcode::Send, opcode)
+        Ok(self.done(transmute!(words), Written::DATAGRAM.with_key(imm), op))
     }
 
-    #[inline(always)]
-    fn rdma(
-        &self,
-        remote: RemoteAddress,
-        wqe_type: WqeType,
-        imm: u32,
-        written: Written,
-        op: (WcOpcode, u8),
-    ) -> Result<Header, PostError> {
-        self.only(QpType::Rc, op.0)?;
+    fn rdma(&self, remote: RemoteAddress, imm: Option<u32>, op: Op) -> Result<Header, PostError> {
+        self.only(QpType::Rc, op)?;
         let words = SqRdmaHdr {
-            wqe_type: wqe_type.0,
+            wqe_type: op.wqe_type.0,
             flags: self.flags,
             wqe_size: self.size,
-            imm_data: le::U32::new(imm),
+            imm_data: le::U32::new(imm.unwrap_or_default()),
             length: le::U32::new(self.length),
             remote_va: le::U64::new(remote.addr),
             remote_key: le::U32::new(remote.rkey.get()),
             ..SqRdmaHdr::ZERO
         };
-        self.done(transmute!(words), written.and(Written::RDMA), op.0, op.1)
+        Ok(self.done(transmute!(words), Written::RDMA.with_key(imm), op))
     }
 
-    fn atomic(
-        &self,
-        remote: RemoteAddress,
-        wqe_type: WqeType,
-        swap: u64,
-        compare: u64,
-        op: (WcOpcode, u8),
-    ) -> Result<Header, PostError> {
-        self.only(QpType::Rc, op.0)?;
-        self.not_inline(op.0)?;
+    fn atomic(&self, remote: RemoteAddress, swap: u64, compare: u64, op: Op) -> Result<Header, PostError> {
+        self.only(QpType::Rc, op)?;
+        self.not_inline(op)?;
         if !self.kind.atomics {
-            return Err(self.refused(op.0));
+            return Err(self.refused(op));
         }
         if self.length != 8 || u32::from(self.size) != HEADER_SLOTS + 1 {
             return Err(PostError::AtomicSge);
         }
         let words = SqAtomicHdr {
-            wqe_type: wqe_type.0,
+            wqe_type: op.wqe_type.0,
             flags: self.flags,
             reserved16: le::U16::new(self.size.into()),
             remote_key: le::U32::new(remote.rkey.get()),
@@ -218,22 +199,21 @@ impl Common {
             swap_data: le::U64::new(swap),
             cmp_data: le::U64::new(compare),
         };
-        self.done(transmute!(words), Written::ALL, op.0, op.1)
+        Ok(self.done(transmute!(words), Written::ALL, op))
     }
 
     /// An operation that sends nothing: no data, no packet.
-    fn local(&self, words: [le::U64; 4], op: (WcOpcode, u8)) -> Result<Header, PostError> {
-        self.only(QpType::Rc, op.0)?;
-        self.not_inline(op.0)?;
+    fn local(&self, wqe: [le::U64; 16], op: Op) -> Result<Header, PostError> {
+        self.only(QpType::Rc, op)?;
+        self.not_inline(op)?;
         let sges = u32::from(self.size).saturating_sub(HEADER_SLOTS);
         if sges != 0 {
             return Err(PostError::TooManySges { given: sges as usize, max: 0 });
         }
-        let header = self.done(words, Written::ALL, op.0, op.1)?;
-        Ok(Header { packets: false, ..header })
+        let [a, b, c, d, ..] = wqe;
+        Ok(Header { packets: false, ..self.done([a, b, c, d], Written::ALL, op) })
     }
 
-    #[cold]
     fn invalidate(&self, key: RKey) -> Result<Header, PostError> {
         let wqe = SqLocalInvalidate {
             wqe_type: WqeType::LOCAL_INV.0,
@@ -241,10 +221,9 @@ impl Common {
             inv_l_key: le::U32::new(key.get()),
             ..SqLocalInvalidate::ZERO
         };
-        self.local(first_words(transmute!(wqe)), (WcOpcode::LocalInv, ibv::LOCAL_INV))
+        self.local(transmute!(wqe), Op::LOCAL_INV)
     }
 
-    #[cold]
     fn bind(&self, bind: &BindMw) -> Result<Header, PostError> {
         let length = five_bytes("length", bind.length)?;
         let changed = (bind.mw.get() ^ bind.new_key.get()) & !0xff;
@@ -266,10 +245,9 @@ impl Common {
             length,
             ..SqBind::ZERO
         };
-        self.local(first_words(transmute!(wqe)), (WcOpcode::BindMw, ibv::BIND_MW))
+        self.local(transmute!(wqe), Op::BIND)
     }
 
-    #[cold]
     fn register(&self, register: &FastRegister) -> Result<Header, PostError> {
         let length = five_bytes("length", register.length)?;
         let page_size_log = match register.page_shift.checked_sub(12) {
@@ -299,14 +277,8 @@ impl Common {
             va: le::U64::new(register.addr),
             ..SqFrPmr::ZERO
         };
-        self.local(first_words(transmute!(wqe)), (WcOpcode::RegMr, ibv::REG_MR))
+        self.local(transmute!(wqe), Op::REGISTER)
     }
-}
-
-/// The header of a WQE that is declared whole.
-fn first_words(wqe: [le::U64; 16]) -> [le::U64; 4] {
-    let [a, b, c, d, ..] = wqe;
-    [a, b, c, d]
 }
 
 fn five_bytes(field: &'static str, value: u64) -> Result<[u8; 5], PostError> {
@@ -317,11 +289,10 @@ fn five_bytes(field: &'static str, value: u64) -> Result<[u8; 5], PostError> {
 }
 
 /// The header for `request`, whose message has `length` bytes and whose WQE uses `size` slots.
-#[inline(always)]
 pub(super) fn header(
     request: &SendRequest<'_>,
     kind: &Kind,
-    signal_all: bool,
+    signal_all: u32,
     length: u32,
     size: u32,
 ) -> Result<Header, PostError> {
@@ -329,44 +300,26 @@ pub(super) fn header(
     let flags = SqFlags::from_flags(request.flags, inline).into_bits() | signal_all as u8;
     let c = Common { flags, size: size as u8, length, inline, kind: *kind };
     match request.op {
-        SendOp::Write(remote) => {
-            c.rdma(remote, WqeType::WRITE, 0, Written::SEND, (WcOpcode::RdmaWrite, ibv::RDMA_WRITE))
-        }
-        SendOp::Send => {
-            if c.kind.qp_type as u8 == QpType::Ud as u8 {
-                return Err(c.refused(WcOpcode::Send));
-            }
-            c.send(WqeType::SEND, 0, Written::SEND, ibv::SEND)
-        }
+        SendOp::Send if c.kind.qp_type == QpType::Ud => Err(c.refused(Op::SEND)),
+        SendOp::Send => Ok(c.send(None, Op::SEND)),
         SendOp::SendImm(imm) => {
-            c.only(QpType::Rc, WcOpcode::Send)?;
-            c.send(WqeType::SEND_IMM, imm.get(), Written::KEY, ibv::SEND_WITH_IMM)
+            c.only(QpType::Rc, Op::SEND_IMM)?;
+            Ok(c.send(Some(imm.get()), Op::SEND_IMM))
         }
         SendOp::SendInv(key) => {
-            c.only(QpType::Rc, WcOpcode::Send)?;
-            c.send(WqeType::SEND_INV, key.get(), Written::KEY, ibv::SEND_WITH_INV)
+            c.only(QpType::Rc, Op::SEND_INV)?;
+            Ok(c.send(Some(key.get()), Op::SEND_INV))
         }
-        SendOp::WriteImm(remote, imm) => c.rdma(
-            remote,
-            WqeType::WRITE_IMM,
-            imm.get(),
-            Written::KEY,
-            (WcOpcode::RdmaWrite, ibv::RDMA_WRITE_WITH_IMM),
-        ),
+        SendOp::Write(remote) => c.rdma(remote, None, Op::WRITE),
+        SendOp::WriteImm(remote, imm) => c.rdma(remote, Some(imm.get()), Op::WRITE_IMM),
         SendOp::Read(remote) => {
-            c.not_inline(WcOpcode::RdmaRead)?;
-            c.rdma(remote, WqeType::READ, 0, Written::SEND, (WcOpcode::RdmaRead, ibv::RDMA_READ))
+            c.not_inline(Op::READ)?;
+            c.rdma(remote, None, Op::READ)
         }
-        SendOp::CompareSwap { remote, compare, swap } => {
-            c.atomic(remote, WqeType::ATOMIC_CS, swap, compare, (WcOpcode::CompSwap, ibv::ATOMIC_CMP_AND_SWP))
-        }
-        SendOp::FetchAdd { remote, add } => {
-            c.atomic(remote, WqeType::ATOMIC_FA, add, 0, (WcOpcode::FetchAdd, ibv::ATOMIC_FETCH_AND_ADD))
-        }
-        SendOp::SendTo(to) => c.datagram(to, WqeType::SEND, 0, Written::SEND, ibv::SEND),
-        SendOp::SendToImm(to, imm) => {
-            c.datagram(to, WqeType::SEND_IMM, imm.get(), Written::KEY, ibv::SEND_WITH_IMM)
-        }
+        SendOp::CompareSwap { remote, compare, swap } => c.atomic(remote, swap, compare, Op::COMPARE_SWAP),
+        SendOp::FetchAdd { remote, add } => c.atomic(remote, add, 0, Op::FETCH_ADD),
+        SendOp::SendTo(to) => c.datagram(to, None, Op::SEND),
+        SendOp::SendToImm(to, imm) => c.datagram(to, Some(imm.get()), Op::SEND_IMM),
         SendOp::LocalInv(key) => c.invalidate(key),
         SendOp::BindMw(ref bind) => c.bind(bind),
         SendOp::FastRegister(ref register) => c.register(register),

@@ -77,19 +77,39 @@ impl SqFlags {
     /// stronger one and covers READs and atomics. [`SendFlags::LOCAL_FENCE`] sets `rd_or_atomic_fence`.
     #[inline(always)]
     pub const fn from_flags(flags: SendFlags, inline: bool) -> Self {
-        const FENCE: u8 = SendFlags::FENCE.bits();
-        const SIGNALED: u8 = SendFlags::SIGNALED.bits();
-        const SOLICITED: u8 = SendFlags::SOLICITED.bits();
-        const LOCAL_FENCE: u8 = SendFlags::LOCAL_FENCE.bits();
-        let f = flags.bits();
-        let bits = (f & SIGNALED) / SIGNALED
-            | (f & LOCAL_FENCE) / LOCAL_FENCE << 1
-            | (f & FENCE) / FENCE << 2
-            | (f & SOLICITED) / SOLICITED << 3
-            | (inline as u8) << 4;
-        Self::from_bits(bits)
+        Self::from_bits((FLAG_BITS[flags.bits() as usize] >> 8) as u8 | (inline as u8) << 4)
+    }
+
+    /// The bits for the flags of a request that is not inline, at their place in the header's first word.
+    #[inline(always)]
+    pub(super) const fn in_first_word(flags: SendFlags) -> u32 {
+        FLAG_BITS[flags.bits() as usize]
     }
 }
+
+/// The device's bits for each value of [`SendFlags`], at their place in the header's first word.
+const FLAG_BITS: [u32; 256] = {
+    let map = [
+        (SendFlags::SIGNALED, SqFlags::new().with_signal_comp(true)),
+        (SendFlags::LOCAL_FENCE, SqFlags::new().with_rd_or_atomic_fence(true)),
+        (SendFlags::FENCE, SqFlags::new().with_uc_fence(true)),
+        (SendFlags::SOLICITED, SqFlags::new().with_se(true)),
+    ];
+    let mut table = [0; 256];
+    let mut flags = 0;
+    while flags < table.len() {
+        let mut i = 0;
+        while i < map.len() {
+            let (flag, bits) = map[i];
+            if flags & flag.bits() as usize != 0 {
+                table[flags] |= (bits.into_bits() as u32) << 8;
+            }
+            i += 1;
+        }
+        flags += 1;
+    }
+    table
+};
 
 bits! {
     /// Destination queue pair.

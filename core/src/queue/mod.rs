@@ -14,7 +14,7 @@ mod table;
 pub use doorbell::{DeviceMemory, Doorbell};
 pub use index::{MsnIdx, SlotIdx, WqeIdx};
 pub use publish::Publisher;
-pub use ring::{RingMemory, Slot};
+pub use ring::{Entry, RingMemory, Slot};
 pub use sequence::{Reservations, is_before};
 #[cfg(feature = "alloc")]
 pub use shadow::Boxed;

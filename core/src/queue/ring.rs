@@ -14,6 +14,8 @@ use crate::verbs::MemoryError;
 pub struct RingMemory<'m> {
     base: NonNull<u8>,
     len: usize,
+    /// The length if the first byte is 8-aligned, otherwise 0: one compare tells whether an aligned access fits.
+    aligned_len: usize,
     _memory: PhantomData<&'m mut [u8]>,
 }
 
@@ -24,7 +26,12 @@ impl<'m> RingMemory<'m> {
     /// Ring memory in a slice: for tests, and for devices that are told the address of static memory.
     pub fn new(memory: &'m mut [u8]) -> Self {
         let len = memory.len();
-        Self { base: NonNull::from(memory).cast(), len, _memory: PhantomData }
+        Self::of(NonNull::from(memory).cast(), len)
+    }
+
+    fn of(base: NonNull<u8>, len: usize) -> Self {
+        let aligned_len = if base.cast::<u64>().is_aligned() { len } else { 0 };
+        Self { base, len, aligned_len, _memory: PhantomData }
     }
 
     /// Ring memory at `base`.
@@ -32,8 +39,17 @@ impl<'m> RingMemory<'m> {
     /// # Safety
     /// `base` is valid for reads and writes of `len` bytes during `'m`, and during `'m` nobody in this process
     /// reads or writes there except through this value (and the device, or its model, by raw accesses).
-    pub const unsafe fn from_raw(base: NonNull<u8>, len: usize) -> Self {
-        Self { base, len, _memory: PhantomData }
+    pub unsafe fn from_raw(base: NonNull<u8>, len: usize) -> Self {
+        Self::of(base, len)
+    }
+
+    /// The first `at` bytes and the rest; all and nothing if there are not so many.
+    #[must_use]
+    pub fn split_at(self, at: usize) -> (Self, Self) {
+        let first = if at < self.len { at } else { self.len };
+        // SAFETY: `first` is at most the length.
+        let rest = unsafe { self.base.add(first) };
+        (Self::of(self.base, first), Self::of(rest, self.len - first))
     }
 
     /// Length in bytes.
@@ -69,7 +85,10 @@ impl<'m> RingMemory<'m> {
 
     #[inline(always)]
     const fn inside(&self, offset: usize, len: usize) -> bool {
-        offset <= self.len && len <= self.len - offset
+        match offset.checked_add(len) {
+            Some(end) => end <= self.len,
+            None => false,
+        }
     }
 
     /// Stores `value` at `offset`; `false` if it does not fit.
@@ -113,10 +132,10 @@ impl<'m> RingMemory<'m> {
         fits
     }
 
-    /// The `WORDS` 64-bit words at `offset`, to be stored one by one; `None` if they do not fit or are not aligned.
+    /// The `WORDS` 64-bit words at `offset`, to be stored one by one; `None` if they do not fit.
     #[inline(always)]
     pub fn slot<const WORDS: usize>(&mut self, offset: usize) -> Option<Slot<'_, WORDS>> {
-        if !self.inside(offset, WORDS * 8) || !(self.address() + offset).is_multiple_of(8) {
+        if !self.inside(offset, WORDS * 8) {
             return None;
         }
         // SAFETY: in bounds as just checked.
@@ -148,6 +167,19 @@ impl<'m> RingMemory<'m> {
         Some(word.read())
     }
 
+    /// The entry of `WORDS` 64-bit words at `offset`, to be looked at and then copied out; `None` if it does not fit or
+    /// is not aligned.
+    #[inline(always)]
+    pub fn entry<const WORDS: usize>(&self, offset: usize) -> Option<Entry<'_, WORDS>> {
+        let fits = offset.checked_add(WORDS * 8).is_some_and(|end| end <= self.aligned_len);
+        if !fits || !offset.is_multiple_of(8) {
+            return None;
+        }
+        // SAFETY: in bounds and aligned as just checked.
+        let base = unsafe { self.base.add(offset) };
+        Some(Entry { base: base.cast(), _memory: PhantomData })
+    }
+
     /// Stores `len` zero bytes at `offset`; `false` if they do not fit.
     #[inline]
     pub fn store_zeros(&mut self, offset: usize, len: usize) -> bool {
@@ -166,7 +198,7 @@ impl<'m> RingMemory<'m> {
     }
 }
 
-/// Some 64-bit words of ring memory, in bounds and aligned: one check for many stores.
+/// Some 64-bit words of ring memory, in bounds: one check for many stores.
 #[derive(Debug)]
 pub struct Slot<'s, const WORDS: usize> {
     base: NonNull<u64>,
@@ -178,8 +210,8 @@ impl<const WORDS: usize> Slot<'_, WORDS> {
     #[inline(always)]
     pub fn store<const AT: usize>(&mut self, word: u64) {
         const { assert!(AT < WORDS) };
-        // SAFETY: `RingMemory::slot` has checked `WORDS` aligned words, and `AT` is one of them.
-        unsafe { self.base.as_ptr().add(AT).write(word.to_le()) };
+        // SAFETY: `RingMemory::slot` has checked `WORDS` words, and `AT` is one of them.
+        unsafe { self.base.as_ptr().add(AT).write_unaligned(word.to_le()) };
     }
 
     /// Stores the low half of word `AT`; the high half keeps what was there.
@@ -187,15 +219,57 @@ impl<const WORDS: usize> Slot<'_, WORDS> {
     pub fn store_low<const AT: usize>(&mut self, word: u32) {
         const { assert!(AT < WORDS) };
         // SAFETY: as in `store`; the low half comes first in memory.
-        unsafe { self.base.as_ptr().add(AT).cast::<u32>().write(word.to_le()) };
+        unsafe { self.base.as_ptr().add(AT).cast::<u32>().write_unaligned(word.to_le()) };
     }
 
-    /// Stores word `AT` in one piece, after everything stored before has become visible (release).
+    /// Stores the high half of word `AT`; the low half keeps what was there.
+    #[inline(always)]
+    pub fn store_high<const AT: usize>(&mut self, word: u32) {
+        const { assert!(AT < WORDS) };
+        // SAFETY: as in `store`; the high half comes second in memory.
+        unsafe { self.base.as_ptr().add(AT).cast::<u32>().add(1).write_unaligned(word.to_le()) };
+    }
+
+    /// Stores word `AT` after everything stored before has become visible (release); in one piece if the words are
+    /// aligned, as those of a ring are.
     #[inline(always)]
     pub fn store_release<const AT: usize>(&mut self, word: u64) {
         const { assert!(AT < WORDS) };
-        // SAFETY: as in `store`; the device is the only other party, and atomics are how it may be met.
-        let at = unsafe { core::sync::atomic::AtomicU64::from_ptr(self.base.as_ptr().add(AT)) };
-        at.store(word.to_le(), core::sync::atomic::Ordering::Release);
+        // SAFETY: as in `store`: `AT` is inside.
+        let at = unsafe { self.base.as_ptr().add(AT) };
+        if at.is_aligned() {
+            // SAFETY: in bounds and aligned; the device is the only other party, and atomics are how it may be met.
+            let word_at = unsafe { core::sync::atomic::AtomicU64::from_ptr(at) };
+            word_at.store(word.to_le(), core::sync::atomic::Ordering::Release);
+        } else {
+            core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
+            // SAFETY: as in `store`.
+            unsafe { at.write_unaligned(word.to_le()) };
+        }
+    }
+}
+
+/// An entry that the device writes, in bounds and aligned.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'e, const WORDS: usize> {
+    base: NonNull<u64>,
+    _memory: PhantomData<&'e [u8]>,
+}
+
+impl<const WORDS: usize> Entry<'_, WORDS> {
+    /// Loads the low half of word `AT` in one piece that the compiler neither drops nor moves: for valid bits.
+    #[inline(always)]
+    pub fn load_valid<const AT: usize>(&self) -> u32 {
+        const { assert!(AT < WORDS) };
+        // SAFETY: `RingMemory::entry` has checked `WORDS` aligned words, and `AT` is one of them.
+        let word = unsafe { VolatilePtr::new(self.base.add(AT).cast::<u32>()) };
+        u32::from_le(word.read())
+    }
+
+    /// Copies the entry out. The device may be writing it: the words may be a mix of old and new.
+    #[inline(always)]
+    pub fn load(&self) -> [u64; WORDS] {
+        // SAFETY: as in `load_valid`; any bytes are valid integers.
+        unsafe { self.base.cast::<[u64; WORDS]>().read() }.map(u64::from_le)
     }
 }

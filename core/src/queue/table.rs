@@ -36,6 +36,8 @@ impl<'t, Q: Pollable, S> QpTable<'t, Q, S> {
         (0..len).map(move |step| start.wrapping_add(step) & mask)
     }
 
+    #[cold]
+    #[inline(never)]
     fn find(&self, key: u32) -> Option<usize> {
         for i in self.probe(key) {
             if self.slots.get(i)?.as_ref()?.key() == key {
@@ -85,18 +87,31 @@ impl<'t, Q: Pollable, S> QpTable<'t, Q, S> {
     }
 }
 
+/// Runs `f` on a queue pair, and moves `flush_seq` with its count.
+#[inline(always)]
+fn counted<Q: Pollable, R>(flush_seq: &mut u32, qp: &mut Q, f: impl FnOnce(&mut Q) -> R) -> R {
+    let before = qp.flush_seq();
+    let result = f(qp);
+    let moved = qp.flush_seq().wrapping_sub(before);
+    if moved != 0 {
+        core::hint::cold_path();
+        *flush_seq = flush_seq.wrapping_add(moved);
+    }
+    result
+}
+
 impl<Q: Pollable, S: SharedReceiveQueue> Endpoints<Q, S> for QpTable<'_, Q, S> {
-    #[inline]
+    #[inline(always)]
     fn with_qp<R>(&mut self, key: u32, f: impl FnOnce(&mut Q) -> R) -> Option<R> {
-        let at = match self.slots.get(key as usize & self.mask) {
-            Some(Some(qp)) if qp.key() == key => key as usize & self.mask,
-            _ => self.find(key)?,
-        };
-        let qp = self.slots.get_mut(at)?.as_mut()?;
-        let before = qp.flush_seq();
-        let result = f(qp);
-        self.flush_seq = self.flush_seq.wrapping_add(qp.flush_seq().wrapping_sub(before));
-        Some(result)
+        let flush_seq = &mut self.flush_seq;
+        match self.slots.get_mut(key as usize & self.mask) {
+            Some(Some(qp)) if qp.key() == key => Some(counted(flush_seq, qp, f)),
+            _ => {
+                let at = self.find(key)?;
+                let qp = self.slots.get_mut(at)?.as_mut()?;
+                Some(counted(&mut self.flush_seq, qp, f))
+            }
+        }
     }
 
     fn with_srq<R>(&mut self, id: SrqId, f: impl FnOnce(&mut S) -> R) -> Option<R> {
@@ -105,10 +120,7 @@ impl<Q: Pollable, S: SharedReceiveQueue> Endpoints<Q, S> for QpTable<'_, Q, S> {
 
     fn each_qp(&mut self, mut f: impl FnMut(&mut Q) -> bool) {
         for qp in self.slots.iter_mut().flatten() {
-            let before = qp.flush_seq();
-            let go_on = f(qp);
-            self.flush_seq = self.flush_seq.wrapping_add(qp.flush_seq().wrapping_sub(before));
-            if !go_on {
+            if !counted(&mut self.flush_seq, qp, &mut f) {
                 return;
             }
         }

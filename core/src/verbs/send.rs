@@ -107,8 +107,9 @@ pub struct FastRegister {
     pub access: AccessFlags,
 }
 
-/// The operation of a send request.
+/// The operation of a send request. The layout is fixed so that telling operations apart is one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum SendOp {
     /// SEND to the connected peer; on a raw queue pair, an Ethernet frame.
     Send,
@@ -160,7 +161,7 @@ bitflags::bitflags! {
         const SIGNALED = 1 << 1;
         /// Wake the peer's completion queue that waits for solicited events.
         const SOLICITED = 1 << 2;
-        /// Start after all earlier local operations (unreliable-connection fence of bnxt_re).
+        /// The device's second fence: bnxt_re's `rd_or_atomic_fence`, which waits for earlier READs and atomics only.
         const LOCAL_FENCE = 1 << 6;
     }
 }

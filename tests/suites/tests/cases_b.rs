@@ -71,8 +71,8 @@ fn b3_no_sge_has_length_zero_also_behind_another_request() {
         let (at, slots) = if flavor.mode == WqeMode::Static { (128, 8) } else { (48, 2) };
         let header: [u8; 32] = rig.sq_memory.read(at);
         assert_eq!(hex(&header[..16]), "04000200000000000000000000000000");
-        assert_eq!(rig.qp.send.records()[1].slots, slots);
-        assert_eq!(rig.qp.send.records()[1].length, 0);
+        assert_eq!(rig.qp.send.records()[1].slots(), slots);
+        assert_eq!(rig.qp.send.records()[1].length(), 0);
     }
 }
 
@@ -132,7 +132,7 @@ fn b8_each_wqe_of_a_batch_has_its_own_header() {
     batch.commit(&rig.spy);
     assert_eq!(rig.sq_memory.read::<4>(0), [0, 1, 3, 0]);
     assert_eq!(rig.sq_memory.read::<4>(48), [0, 8, 5, 0]);
-    let slots: Vec<u8> = rig.qp.send.records()[..2].iter().map(|r| r.slots).collect();
+    let slots: Vec<u32> = rig.qp.send.records()[..2].iter().map(|r| r.slots()).collect();
     assert_eq!(slots, [3, 5]);
 }
 

@@ -475,7 +475,7 @@ proptest! {
     #[test]
     fn f3_msn_entries_round_trip(start in 0..1u32 << 24, packets in 0..1u32 << 24, at: u16) {
         let start = Psn::truncated(start);
-        let word = SqMsnSearch::new(start, start.add(packets), at).word();
+        let word = SqMsnSearch::new(start, start.add(packets), at.into()).word();
         prop_assert_eq!((word.start_psn(), word.start_idx()), (start.get(), at));
         prop_assert_eq!(word.next_psn(), (start.get() + packets) % (1 << 24));
     }
