@@ -98,12 +98,11 @@ fn f5_golden_words() {
 fn a_device_that_writes_without_end_does_not_keep_the_poller() {
     let mut rig = Rig::new(Flavor::P7, QpType::Rc, &SMALL, 8);
     let mut device = rig.device;
-    for _ in 0..device.entries {
-        device.push(cqe([0; 3], 0xd, 0, 0, 0));
-    }
+    device.push(cqe([0; 3], 0xd, 0, 0, 0));
     *rig.spy.hook.borrow_mut() = Some(Box::new(move || device.push(cqe([0; 3], 0xd, 0, 0, 0))));
     assert_eq!(rig.poll(1).unwrap(), []);
     assert_eq!(rig.cq.memory().len() % CQE_BYTES as usize, 0);
     let barriers = rig.spy.events.take().iter().filter(|e| **e == Event::FromDevice).count();
-    assert_eq!(barriers, rig.cq.entries() as usize);
+    // One look finds that it is no plain success; then each entry of the ring once.
+    assert_eq!(barriers, rig.cq.entries() as usize + 1);
 }

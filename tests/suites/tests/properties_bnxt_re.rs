@@ -390,7 +390,7 @@ fn send(rig: &mut Rig, model: &mut Model, wrs: &[Wr], commit: bool) {
         assert_eq!(rung.len(), usize::from(!accepted.is_empty()));
         assert!(rung.iter().all(|word| *word == rig.qp.send.doorbell()));
     } else {
-        let _ = batch;
+        drop(batch);
         assert_eq!(rig.qp.send.state(), before.0, "a dropped batch is undone");
         let records = rig.qp.send.records();
         let (mut at, end, len) = (before.0.oldest, before.0.next, rig.plan.send.records);
