@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 pub struct Lab {
     /// Workspace root.
     pub root: PathBuf,
+    /// Cargo's target folder.
+    pub target: PathBuf,
     /// The lab's own folder: what was downloaded and built, and the logs.
     pub dir: PathBuf,
 }
@@ -33,7 +35,7 @@ impl Lab {
             path.map(PathBuf::from).ok_or_else(|| Error::Unexpected(format!("cargo metadata gives no {key}")))
         };
         let (root, target) = (path("workspace_root")?, path("target_directory")?);
-        let lab = Self { dir: target.join("lab"), root };
+        let lab = Self { dir: target.join("lab"), root, target };
         for dir in [&lab.dir, &lab.logs()] {
             std::fs::create_dir_all(dir).map_err(Error::file(dir))?;
         }

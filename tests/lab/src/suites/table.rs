@@ -57,4 +57,10 @@ pub const SUITES: &[Suite] = &[
         needs: &[Need::Compilers, Need::RdmaCore],
         run: Run::Checks(checks::rdma_core::run),
     },
+    Suite {
+        name: "no-panic",
+        about: "the release object code of post and poll reaches no panic function",
+        needs: &[Need::RustSource],
+        run: Run::Checks(checks::no_panic::run),
+    },
 ];
