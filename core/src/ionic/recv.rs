@@ -186,7 +186,7 @@ impl<S: Store, M: DeviceMemory> RecvBatch<'_, '_, '_, S, M> {
         }
         let payload = queue.ring.sges(prod, request.sges)?;
         let express = queue.ring.express_word(prod);
-        let flags = WqeFlags::new().with_spec(payload.spec as u8);
+        let flags = WqeFlags::new().with_format(payload.spec);
         if let Some(mut slot) = queue.ring.slot(prod) {
             slot.store::<0>(prod.into());
             slot.store::<2>(0);

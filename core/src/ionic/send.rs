@@ -326,7 +326,7 @@ impl<S: Store, M: DeviceMemory> SendBatch<'_, '_, '_, S, M> {
     #[inline(always)]
     fn place(&mut self, request: &SendRequest<'_>, head: &Head, payload: &Payload, inline: bool) {
         let (prod, remote) = (self.prod, self.queue.qp_type != QpType::Ud);
-        let flags = self.flags(request.flags).with_inline(inline).with_spec(payload.spec as u8);
+        let flags = self.flags(request.flags).with_inline(inline).with_format(payload.spec);
         let express = self.queue.ring.express_word(prod);
         let word_1 = header(head.opcode, payload.sges, flags.into_bits(), head.imm_data_key);
         if let Some(mut slot) = self.queue.ring.slot(prod) {

@@ -43,6 +43,15 @@ bits! {
     }
 }
 
+impl WqeFlags {
+    /// Sets `spec`. The field's own setter would check at run time that the value fits.
+    #[inline(always)]
+    pub const fn with_format(self, format: SpecFormat) -> Self {
+        let cleared = self.with_spec(0).into_bits();
+        Self::from_bits(cleared | (format as u16) << Self::SPEC_OFFSET)
+    }
+}
+
 /// Form of the list of SGE lengths in a WQE's payload. The discriminants are the values of [`WqeFlags`]'s `spec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -503,8 +512,8 @@ mod tests {
         assert_eq!(bits(WqeFlags::new().with_inline(true)), 4);
         assert_eq!(bits(WqeFlags::new().with_signaled(true)), 8);
         assert_eq!(bits(WqeFlags::new().with_color(true)), 0x10);
-        assert_eq!(bits(WqeFlags::new().with_spec(SpecFormat::Spec32 as u8)), 1 << 12);
-        assert_eq!(bits(WqeFlags::new().with_spec(SpecFormat::Spec16 as u8)), 2 << 12);
+        assert_eq!(bits(WqeFlags::new().with_format(SpecFormat::Spec32)), 1 << 12);
+        assert_eq!(bits(WqeFlags::new().with_format(SpecFormat::Spec16)), 2 << 12);
         assert_eq!(MrFlags::new().with_is_mw(true).with_inv_en(true).into_bits(), 0xc000);
         assert_eq!(MrFlags::new().with_ukey_en(true).into_bits(), 1 << 13);
     }
