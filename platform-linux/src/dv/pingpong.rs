@@ -125,6 +125,7 @@ fn options(args: &PingpongArgs, peer: DeviceName) -> Result<Options, Failure> {
         threaded: !args.stepped,
         faults: args.fault_plan.unwrap_or_default(),
         capture,
+        ..Options::default()
     })
 }
 

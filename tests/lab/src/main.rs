@@ -36,6 +36,14 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
+    /// Run the fuzz targets with cargo-fuzz, which is installed into the lab's folder
+    Fuzz {
+        /// Only this target
+        target: Option<String>,
+        /// How long each runs
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
 }
 
 fn main() -> ExitCode {
@@ -60,5 +68,6 @@ fn run(cli: &Cli) -> Result<bool> {
             Ok(true)
         }
         Command::Test { suites, list: false } => suites::run(&Lab::find()?, suites),
+        Command::Fuzz { target, seconds } => checks::fuzz::fuzz(&Lab::find()?, target.as_deref(), *seconds),
     }
 }

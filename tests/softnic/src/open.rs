@@ -156,6 +156,8 @@ pub struct Options {
     pub threaded: bool,
     /// What goes wrong.
     pub faults: FaultPlan,
+    /// Whether the NICs' first GIDs, which a workload uses, are IPv6 addresses. Otherwise they are IPv4 addresses.
+    pub ipv6: bool,
     /// All frames of the wire are written here, as a pcap file.
     pub capture: Option<Arc<File>>,
 }
@@ -247,15 +249,19 @@ where
 }
 
 /// The `nth` NIC on the wire.
-fn nic_config(nth: u8, device_memory: usize) -> NicConfig {
+fn nic_config(nth: u8, options: &Options) -> NicConfig {
+    let mut gids = vec![
+        Gid::v4(Ipv4Addr::new(10, 0, 0, nth)),
+        Gid::v6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, nth.into())),
+    ];
+    if options.ipv6 {
+        gids.reverse();
+    }
     NicConfig {
         mac: Mac([0x02, 0, 0, 0, 0, nth]),
-        gids: vec![
-            Gid::v4(Ipv4Addr::new(10, 0, 0, nth)),
-            Gid::v6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, nth.into())),
-        ],
+        gids,
         mtu: Mtu::B4096,
-        device_memory,
+        device_memory: 0,
         all_memory_key: None,
     }
 }
@@ -276,7 +282,7 @@ fn bnxt_re(
     };
     let seed = options.seed.wrapping_add(nth.into());
     let device = BnxtReOptions { seed, ..BnxtReOptions::new(generation, options.wqe_mode.into()) };
-    let device = BnxtReDevice::attach(fabric, nic_config(nth, 0), device);
+    let device = BnxtReDevice::attach(fabric, nic_config(nth, options), device);
     let nic = device.nic().clone();
     judges.push(Box::new(move || {
         let mut nic = nic.lock();
@@ -293,7 +299,7 @@ fn ionic(fabric: &Fabric, nth: u8, kind: NicKind, options: &Options, judges: &mu
     let mut device = IonicOptions::new(version);
     device.device.seed = options.seed.wrapping_add(nth.into());
     device.device.reorder = REORDER;
-    let device = IonicDevice::attach(fabric, nic_config(nth, 0), device);
+    let device = IonicDevice::attach(fabric, nic_config(nth, options), device);
     let nic = device.nic().clone();
     judges.push(Box::new(move || {
         let mut nic = nic.lock();

@@ -1,5 +1,8 @@
 //! Checks that are not Rust tests.
 
 pub mod bare;
+pub mod dv;
+pub mod fuzz;
 pub mod no_panic;
 pub mod rdma_core;
+pub mod tshark;
