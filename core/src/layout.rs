@@ -251,6 +251,7 @@ mod tests {
         });
         assert_eq!(spans, [("low", 0, 24), ("flag", 24, 1), ("__", 25, 7)]);
         assert_eq!(u32::from(Word::new().with_low(5).with_flag(true)), 0x0100_0005);
+        assert_eq!(zerocopy::IntoBytes::as_bytes(&Pair::ZERO), [0; 12]);
     }
 
     #[test]

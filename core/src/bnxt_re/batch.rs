@@ -288,11 +288,9 @@ impl<S: Store> SendQueue<'_, S> {
         }
         match data {
             Data::Sges(sges) => {
-                let mut ahead = HEADER_SLOTS;
-                for sge in *sges {
+                for (ahead, sge) in (HEADER_SLOTS..).zip(*sges) {
                     let at = self.slot(tail, ahead);
                     self.memory.store(at, &SqSge::new(sge));
-                    ahead += 1;
                 }
             }
             Data::Inline(pieces) => {

@@ -218,7 +218,7 @@ fn b14_msn_modulus() {
 #[test]
 fn b16_table_begins_right_behind_the_ring() {
     let direct = |slots, npsn| DirectParameters {
-        sq_len: (slots * 16 + npsn * 8 + 4095) / 4096 * 4096,
+        sq_len: u32::next_multiple_of(slots * 16 + npsn * 8, 4096),
         sq_slots: slots,
         sq_wqe_bytes: 48,
         sq_psn_bytes: 8,

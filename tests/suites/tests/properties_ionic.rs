@@ -556,7 +556,7 @@ impl<'m> Endpoints<Qp<'m>, NoSharedReceiveQueue> for Sides<'_, 'm> {
     }
 
     fn each_qp(&mut self, mut f: impl FnMut(&mut Qp<'m>) -> bool) {
-        self.0.iter_mut().map(|s| f(&mut s.qp)).all(|go_on| go_on);
+        self.0.iter_mut().all(|s| f(&mut s.qp));
     }
 
     fn flush_seq(&self) -> u32 {
@@ -778,7 +778,7 @@ impl Made {
         let flags = WqeFlags::from_bits(header.flags.get());
         assert_eq!(header.wqe_idx.get(), u64::from(index));
         assert_eq!(SqOp::from_opcode(setup.caps.version, header.op), Some(self.code));
-        assert_eq!(flags.color(), pass % 2 == 0);
+        assert_eq!(flags.color(), pass.is_multiple_of(2));
         let want = (
             self.flags.contains(SendFlags::FENCE),
             self.flags.contains(SendFlags::SOLICITED),

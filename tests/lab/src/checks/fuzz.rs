@@ -16,7 +16,7 @@ pub fn run(checks: &mut Checks<'_>) -> Result<()> {
     cargo.args(["check", "--bins", "--manifest-path", "tests/fuzz/Cargo.toml", "--target-dir"]);
     let checked = checks.succeed(cargo.arg(checks.lab.dir.join("fuzz"))).map(drop);
     for target in targets(checks.lab)? {
-        let compiled = checked.as_ref().map(|()| ()).map_err(|error| error.to_string());
+        let compiled = checked.as_ref().map_err(ToString::to_string).copied();
         checks.count(&target, compiled);
     }
     Ok(())
