@@ -44,7 +44,7 @@ pub struct CompletionQueue<'m> {
     memory: RingMemory<'m>,
     state: CqState,
     entries: u32,
-    /// Consumed CQEs that a consumer doorbell is rung for; the largest number rings at the end of every poll instead.
+    /// Consumed CQEs that a consumer doorbell is rung for; 0 rings at the end of every poll.
     ring_at: u32,
     id: CqId,
     base: DbWord,
@@ -77,7 +77,7 @@ impl<'m> CompletionQueue<'m> {
     }
 
     fn ring_at(plan: &CqPlan) -> u32 {
-        if plan.deferred { (plan.entries / 2).max(1) } else { u32::MAX }
+        if plan.deferred { (plan.entries / 2).max(1) } else { 0 }
     }
 
     /// Number.
@@ -108,7 +108,7 @@ impl<'m> CompletionQueue<'m> {
         R: AsSharedReceiveQueue<'q>,
         E: Endpoints<Q, R>,
     {
-        let mut filled = 0;
+        let (mut filled, mut ring_late) = (0, false);
         if self.pending.is_none() {
             while let Some(wc) = out.get_mut(filled) {
                 let Some(cqe) = self.look(doorbell) else {
@@ -121,9 +121,9 @@ impl<'m> CompletionQueue<'m> {
                     return self.poll_rest(endpoints, doorbell, out, filled);
                 }
                 filled += 1;
-                self.advance(doorbell);
+                ring_late |= self.advance(doorbell);
             }
-            if self.ring_at == u32::MAX && filled != 0 {
+            if ring_late {
                 self.ring_consumed(doorbell);
             }
             return Ok(filled);
@@ -146,7 +146,7 @@ impl<'m> CompletionQueue<'m> {
         E: Endpoints<Q, R>,
     {
         let mut filled = filled;
-        let mut consumed = filled != 0;
+        let mut ring_late = self.ring_at == 0 && filled != 0;
         // A device that keeps writing CQEs that complete nothing does not keep the caller here.
         let mut idle = self.entries;
         while self.pending.is_none()
@@ -164,17 +164,16 @@ impl<'m> CompletionQueue<'m> {
                 match self.take(&cqe, endpoints, doorbell, out, &mut filled) {
                     Step::Kept => break,
                     Step::Switched => {
-                        consumed = false;
+                        ring_late = false;
                         continue;
                     }
                     Step::Consumed => {}
                 }
             }
             idle -= (filled == found) as u32;
-            consumed = true;
-            self.advance(doorbell);
+            ring_late |= self.advance(doorbell);
         }
-        if self.ring_at == u32::MAX && consumed {
+        if ring_late {
             self.ring_consumed(doorbell);
         }
         if filled == 0 && self.pending.is_some() { self.fault() } else { Ok(filled) }
@@ -201,9 +200,9 @@ impl<'m> CompletionQueue<'m> {
         self.pending.take().map_or(Ok(0), Err)
     }
 
-    /// Goes on to the next CQE.
+    /// Goes on to the next CQE. `true` if the consumer index has to be announced at the end of the poll.
     #[inline(always)]
-    fn advance(&mut self, doorbell: &impl Doorbell) {
+    fn advance(&mut self, doorbell: &impl Doorbell) -> bool {
         self.state.head = self.state.head.wrapping_add(1);
         if self.state.head >= self.entries {
             core::hint::cold_path();
@@ -212,9 +211,14 @@ impl<'m> CompletionQueue<'m> {
             self.state.epoch = !self.state.epoch;
         }
         self.state.consumed = self.state.consumed.wrapping_add(1);
-        if self.state.consumed >= self.ring_at {
+        if self.state.consumed < self.ring_at {
+            return false;
+        }
+        core::hint::cold_path();
+        if self.ring_at != 0 {
             self.ring_consumed(doorbell);
         }
+        self.ring_at == 0
     }
 
     /// The next CQE, if it is new.

@@ -16,8 +16,8 @@ use crate::verbs::{MemoryError, Mtu, Psn, QpId, QpType, WcOpcode, WcStatus, Work
 pub struct SendRecord {
     /// Number given at post.
     pub wr_id: u64,
-    /// From bit 0: bytes of the message (32 bits), doorbell index of the WQE (16), slots that the WQE takes (8),
-    /// operation (7), and whether a completion was asked for (1). One word, so that it is one store.
+    /// From bit 0: bytes of the message (32 bits), doorbell index of the WQE (16), operation (7), whether a completion
+    /// was asked for (1), and slots that the WQE takes (8). One word, so that it is one store.
     pub wqe: u64,
 }
 
@@ -32,7 +32,7 @@ impl SendRecord {
         opcode: WcOpcode,
         signaled: u32,
     ) -> Self {
-        let high = (slots & 0xff) << 16 | (opcode as u32) << 24 | signaled << 31;
+        let high = (opcode as u32) << 16 | signaled << 23 | (slots & 0xff) << 24;
         Self { wr_id, wqe: (high as u64 | start as u64 & 0xffff) << 32 | length as u64 }
     }
 
@@ -48,7 +48,7 @@ impl SendRecord {
 
     /// Slots that the WQE takes.
     pub const fn slots(&self) -> u32 {
-        (self.wqe >> 48) as u32 & 0xff
+        (self.wqe >> 56) as u32
     }
 
     /// Operation.
@@ -59,7 +59,7 @@ impl SendRecord {
     /// Operation, and which bits of the length a completion reports: all of what came in, none of what went out.
     #[inline(always)]
     const fn operation(&self) -> (WcOpcode, u32) {
-        OPERATIONS[(self.wqe >> 56) as usize & 0xf]
+        OPERATIONS[(self.wqe >> 48) as usize & 0xf]
     }
 
     /// The completion of success.
@@ -77,7 +77,7 @@ impl SendRecord {
 
     /// A completion was asked for.
     pub const fn signaled(&self) -> bool {
-        self.wqe >> 63 != 0
+        self.wqe & 1 << 55 != 0
     }
 }
 
