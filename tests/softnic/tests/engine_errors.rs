@@ -9,6 +9,11 @@ use directverbs_softnic::device::{Memory, MrConfig, MrKind};
 use directverbs_softnic::roce::{Event, Payload, RecvWork, SendWork, Side};
 use engine_common::{ALL, LEN, Node, Pair, Setup, work};
 
+/// A place in the peer's memory.
+type Place = fn(&Node) -> RemoteAddress;
+/// An operation on a place there.
+type Operation = fn(RemoteAddress) -> SendOp;
+
 /// Posts one request that fails, with one before and one after, and checks every outcome at the requester.
 fn fails(pair: &Pair, op: SendOp, sges: &[Sge], status: WcStatus) {
     pair.b.recv(90, &[pair.b.sge(0, 100)]);
@@ -23,7 +28,7 @@ fn fails(pair: &Pair, op: SendOp, sges: &[Sge], status: WcStatus) {
 
 #[test]
 fn a_remote_access_outside_the_region_is_refused() {
-    let places: [fn(&Node) -> RemoteAddress; 4] = [
+    let places: [Place; 4] = [
         |b| RemoteAddress { addr: b.remote(0).addr - 1, ..b.remote(0) },
         |b| RemoteAddress { addr: u64::MAX - 10, ..b.remote(0) },
         |b| b.remote(LEN - 99),
@@ -43,7 +48,7 @@ fn a_remote_access_outside_the_region_is_refused() {
 
 #[test]
 fn each_remote_right_is_asked_of_the_region_and_of_the_queue_pair() {
-    let cases: [(AccessFlags, fn(RemoteAddress) -> SendOp, usize); 5] = [
+    let cases: [(AccessFlags, Operation, usize); 5] = [
         (AccessFlags::REMOTE_WRITE, SendOp::Write, 100),
         (AccessFlags::REMOTE_WRITE, |remote| SendOp::WriteImm(remote, Imm::truncated(1)), 100),
         (AccessFlags::REMOTE_READ, SendOp::Read, 100),

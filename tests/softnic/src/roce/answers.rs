@@ -3,11 +3,11 @@
 use directverbs::verbs::{AccessFlags, Psn, WcStatus};
 
 use super::context::Context;
+use super::entry::steps;
 use super::event::Side;
-use super::frame::{Aeth, Headers, Reth};
+use super::headers::{Aeth, Headers, Reth};
 use super::opcode::{self, Extensions, Opcode, Position, Service};
 use super::qp::{Flags, Qp};
-use super::requester::steps;
 use super::syndrome::{Answer, Nak};
 
 /// What is to be sent.

@@ -4,7 +4,8 @@ use directverbs::verbs::{Datagram, Imm, SendFlags, SendOp, WcStatus};
 
 use super::context::Context;
 use super::event::{DatagramSource, Event, Side};
-use super::frame::{Bth, Deth, Headers, Packet, Route};
+use super::frame::{Packet, Route};
+use super::headers::{Bth, Deth, Headers};
 use super::memory::Denied;
 use super::opcode::{Extensions, Opcode, Position, Service};
 use super::qp::{Qp, Taken};

@@ -4,6 +4,7 @@
 
 use directverbs::verbs::{AddressVector, Gid, Mac, Psn, QpId};
 
+use super::headers::{Aeth, AtomicEth, Bth, Deth, Headers, Reth};
 use super::icrc::icrc;
 use super::opcode::{Extensions, Opcode};
 
@@ -22,119 +23,6 @@ const BTH_LEN: usize = 12;
 const ICRC_LEN: usize = 4;
 /// Ethernet with VLAN tag, IPv6, UDP.
 const MAX_ROUTE: usize = 14 + 4 + 40 + UDP_LEN;
-
-/// Base transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bth {
-    /// What the packet is.
-    pub opcode: u8,
-    /// Solicited event.
-    pub solicited: bool,
-    /// Destination queue pair.
-    pub dest_qp: QpId,
-    /// The sender wants an acknowledgement.
-    pub ack_request: bool,
-    /// Sequence number.
-    pub psn: Psn,
-}
-
-/// RDMA extended transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reth {
-    /// Address in the responder's region.
-    pub addr: u64,
-    /// Its key.
-    pub rkey: u32,
-    /// Length of the message in bytes.
-    pub length: u32,
-}
-
-/// Atomic extended transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AtomicEth {
-    /// Address in the responder's region.
-    pub addr: u64,
-    /// Its key.
-    pub rkey: u32,
-    /// Value to swap in, or to add.
-    pub swap_or_add: u64,
-    /// Value to compare with.
-    pub compare: u64,
-}
-
-/// Datagram extended transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deth {
-    /// Queue key.
-    pub qkey: u32,
-    /// Sender's queue pair.
-    pub src_qp: QpId,
-}
-
-/// Acknowledge extended transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Aeth {
-    /// What kind of acknowledgement.
-    pub syndrome: u8,
-    /// Messages completed, modulo 2^24.
-    pub msn: u32,
-}
-
-/// Bytes of extension headers, as they are collected for a packet: at most those of an atomic.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Headers {
-    bytes: [u8; 28],
-    len: usize,
-}
-
-impl Headers {
-    fn push(mut self, bytes: &[u8]) -> Self {
-        if let Some(to) = self.bytes.get_mut(self.len..self.len + bytes.len()) {
-            to.copy_from_slice(bytes);
-            self.len += bytes.len();
-        }
-        self
-    }
-
-    /// Adds an RDMA header.
-    #[must_use]
-    pub fn reth(self, reth: &Reth) -> Self {
-        self.push(&reth.addr.to_be_bytes()).push(&reth.rkey.to_be_bytes()).push(&reth.length.to_be_bytes())
-    }
-
-    /// Adds an atomic header.
-    #[must_use]
-    pub fn atomic(self, atomic: &AtomicEth) -> Self {
-        self.push(&atomic.addr.to_be_bytes())
-            .push(&atomic.rkey.to_be_bytes())
-            .push(&atomic.swap_or_add.to_be_bytes())
-            .push(&atomic.compare.to_be_bytes())
-    }
-
-    /// Adds a datagram header.
-    #[must_use]
-    pub fn deth(self, deth: &Deth) -> Self {
-        self.push(&deth.qkey.to_be_bytes()).push(&deth.src_qp.get().to_be_bytes())
-    }
-
-    /// Adds an acknowledge header.
-    #[must_use]
-    pub fn aeth(self, aeth: &Aeth) -> Self {
-        self.push(&(u32::from(aeth.syndrome) << 24 | aeth.msn & 0xff_ffff).to_be_bytes())
-    }
-
-    /// Adds the original value of an atomic.
-    #[must_use]
-    pub fn original(self, value: u64) -> Self {
-        self.push(&value.to_be_bytes())
-    }
-
-    /// Adds immediate data or a key to invalidate.
-    #[must_use]
-    pub fn word(self, word: u32) -> Self {
-        self.push(&word.to_be_bytes())
-    }
-}
 
 /// The headers that all packets on one path begin with, up to the UDP header.
 #[derive(Clone, Copy, Debug)]
@@ -206,7 +94,7 @@ impl Route {
         fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
     ) -> Result<Vec<u8>, E> {
         let pad = payload_len.wrapping_neg() & 3;
-        let body = self.len + BTH_LEN + headers.len;
+        let body = self.len + BTH_LEN + headers.bytes().len();
         let end = body + payload_len + pad;
         let mut frame = vec![0; (end + ICRC_LEN).max(MIN_FRAME)];
         frame[..self.len].copy_from_slice(&self.bytes[..self.len]);
@@ -229,7 +117,7 @@ impl Route {
         let ack = u8::from(bth.ack_request) << 7;
         frame[self.len..self.len + BTH_LEN]
             .copy_from_slice(&[bth.opcode, flags, k1, k0, 0, q2, q1, q0, ack, p2, p1, p0]);
-        frame[self.len + BTH_LEN..body].copy_from_slice(&headers.bytes[..headers.len]);
+        frame[self.len + BTH_LEN..body].copy_from_slice(headers.bytes());
         fill(&mut frame[body..body + payload_len])?;
         let crc = icrc(&frame[self.ip_at..end], ip_len);
         frame[end..end + ICRC_LEN].copy_from_slice(&crc.to_le_bytes());
@@ -383,30 +271,6 @@ impl<'f> Packet<'f> {
     /// Key to invalidate.
     pub fn invalidate(&self) -> Option<u32> {
         self.extension(Extensions::IETH).map(|bytes| u32::from_be_bytes(*bytes))
-    }
-}
-
-impl Extensions {
-    /// Bytes of all these headers together.
-    pub const fn bytes(self) -> usize {
-        const SIZES: [(Extensions, usize); 7] = [
-            (Extensions::DETH, 8),
-            (Extensions::RETH, 16),
-            (Extensions::ATOMIC_ETH, 28),
-            (Extensions::AETH, 4),
-            (Extensions::ATOMIC_ACK_ETH, 8),
-            (Extensions::IMM_DT, 4),
-            (Extensions::IETH, 4),
-        ];
-        let mut sum = 0;
-        let mut i = 0;
-        while i < SIZES.len() {
-            if self.contains(SIZES[i].0) {
-                sum += SIZES[i].1;
-            }
-            i += 1;
-        }
-        sum
     }
 }
 

@@ -23,6 +23,30 @@ bitflags::bitflags! {
     }
 }
 
+impl Extensions {
+    /// Bytes of all these headers together.
+    pub const fn bytes(self) -> usize {
+        const SIZES: [(Extensions, usize); 7] = [
+            (Extensions::DETH, 8),
+            (Extensions::RETH, 16),
+            (Extensions::ATOMIC_ETH, 28),
+            (Extensions::AETH, 4),
+            (Extensions::ATOMIC_ACK_ETH, 8),
+            (Extensions::IMM_DT, 4),
+            (Extensions::IETH, 4),
+        ];
+        let mut sum = 0;
+        let mut i = 0;
+        while i < SIZES.len() {
+            if self.contains(SIZES[i].0) {
+                sum += SIZES[i].1;
+            }
+            i += 1;
+        }
+        sum
+    }
+}
+
 /// What a packet is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {

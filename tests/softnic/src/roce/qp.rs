@@ -8,7 +8,8 @@ use directverbs::verbs::{
 
 use super::context::{Context, Parts};
 use super::event::{Completion, Event, Side};
-use super::frame::{Bth, Headers, Route};
+use super::frame::Route;
+use super::headers::{Bth, Headers};
 use super::memory::{Denied, Scope};
 use super::requester::Requester;
 use super::responder::Responder;

@@ -8,11 +8,12 @@ use directverbs::verbs::{AccessFlags, Imm, Psn, RKey, WcOpcode, WcStatus};
 
 use super::answers::{Reply, Response};
 use super::context::{Context, Parts};
+use super::entry::steps;
 use super::event::{Event, Side};
-use super::frame::{Packet, Reth};
+use super::frame::Packet;
+use super::headers::Reth;
 use super::opcode::{Position, Service};
 use super::qp::{Qp, Taken};
-use super::requester::steps;
 use super::sges::scatter;
 use super::syndrome::{Answer, Nak};
 

@@ -3,11 +3,11 @@
 use directverbs::verbs::{Psn, WcStatus};
 
 use super::context::{Context, Parts};
+use super::entry::{Kind, steps};
 use super::event::Event;
 use super::frame::Packet;
 use super::opcode::Service;
 use super::qp::Qp;
-use super::requester::{Kind, steps};
 use super::sges::scatter;
 use super::syndrome::{Answer, Nak};
 use super::timers::{rnr_ns, timeout_ns};
