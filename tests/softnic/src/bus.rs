@@ -108,6 +108,15 @@ impl HostMemory {
         HostBlock { memory: self.clone(), addr, base, len }
     }
 
+    /// Bus address of the byte at address `process` of the process, if a block holds it.
+    pub fn bus_address(&self, process: usize) -> Option<u64> {
+        let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
+        blocks.iter().find_map(|(addr, block)| {
+            let offset = process.checked_sub(block.base.as_ptr() as usize)?;
+            (offset < block.len).then_some(addr + offset as u64)
+        })
+    }
+
     /// The interrupts raised since the last call, in order.
     pub fn take_interrupts(&self) -> Vec<u16> {
         std::mem::take(&mut self.interrupts.lock().unwrap_or_else(PoisonError::into_inner))

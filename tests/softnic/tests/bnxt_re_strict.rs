@@ -30,12 +30,18 @@ fn ring(end: &End, register: usize, values: &[u64]) -> Vec<String> {
     violations(&end.device)
 }
 
+/// Bus address of the send ring.
+fn ring_address(end: &End) -> u64 {
+    let process = end.qp.driver().qp.send.memory().address();
+    end.device.memory().bus_address(process).unwrap()
+}
+
 /// Posts `request` with a lost doorbell, lets `spoil` change the bytes at the start of the ring and of the retransmit
 /// table, and has the doorbell stored again.
 fn spoiled(end: &mut End, request: SendRequest<'_>, spoil: impl FnOnce(&mut [u8; 16], &mut [u8; 16])) {
     end.device.nic().lock().set_faults(LOST, 1);
     end.post_send(&[request]);
-    let memory = end.qp.driver().qp.send.memory().address() as u64;
+    let memory = ring_address(end);
     let table = memory + u64::from(bnxt_re_pair::table_offset(&end.device));
     let mut nic = end.device.nic().lock();
     nic.set_faults(FaultPlan::NONE, 1);
@@ -115,7 +121,7 @@ fn an_entry_or_a_wqe_changed_before_a_retransmission_is_found() {
         let (_fabric, [mut a, mut b]) = pair(options, QpType::Rc, false);
         b.modify(&QpAttributes::to(QpState::Reset));
         a.post_send(&[SendRequest::send().wr_id(1)]);
-        let ring = a.qp.driver().qp.send.memory().address() as u64;
+        let ring = ring_address(&a);
         let table = u64::from(bnxt_re_pair::table_offset(&a.device));
         let at = if in_table { ring + table } else { ring };
         a.device.nic().lock().hardware().bus().write(at, &[0x5a]).unwrap();

@@ -4,6 +4,7 @@ mod caps;
 mod page;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use directverbs::bnxt_re::attached::{AttachedCq, AttachedQp, AttachedSrq};
 use directverbs::bnxt_re::caps::{DeviceCaps, Generation};
@@ -28,7 +29,7 @@ use super::memory::{Owned, ring};
 use super::queue::Queue;
 use super::{Cause, Host, HostError, ProtectionDomain, Region};
 use crate::bnxt_re::{BnxtRe, Config};
-use crate::bus::HostBlock;
+use crate::bus::{HostBlock, HostMemory};
 use crate::device::{
     CqConfig, DeviceError, Memory, NicConfig, Notification, QpConfig, RingConfig, SrqConfig,
 };
@@ -105,6 +106,11 @@ impl BnxtReDevice {
     /// The NIC, to look at in tests.
     pub const fn nic(&self) -> &NicHandle<BnxtRe> {
         self.host.nic()
+    }
+
+    /// The host memory that the NIC reaches, to look at in tests.
+    pub const fn memory(&self) -> &Arc<HostMemory> {
+        self.host.memory()
     }
 
     /// What the driver knows of the NIC.
