@@ -28,8 +28,8 @@ pub const SUITES: &[Suite] = &[
     suite(
         "softnic",
         "the software NICs: RoCE engine, front ends, in-process platforms",
-        &[],
-        Run::Tests(&["--package", "directverbs-softnic"]),
+        &[Need::Tshark],
+        Run::Tests(&["--package", "directverbs-softnic", "--", "--include-ignored"]),
     ),
     suite("dv-tests", "the dv command line", &[], Run::Tests(&["--package", "directverbs-linux"])),
     suite("lab", "unit tests of this tool", &[], Run::Tests(&["--package", "directverbs-lab"])),
