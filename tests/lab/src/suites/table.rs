@@ -76,7 +76,7 @@ pub const SUITES: &[Suite] = &[
         &[],
         Run::TestsWith(
             &[("RUSTFLAGS", "--cfg loom"), ("CARGO_PROFILE_RELEASE_LTO", "off")],
-            &["--release", "--package", "directverbs", "--test", "loom_shared"],
+            &["--release", "--package", "directverbs", "--test", "loom_*"],
         ),
     ),
     suite(
