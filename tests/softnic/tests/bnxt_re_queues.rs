@@ -117,14 +117,13 @@ fn memory_is_registered_used_and_invalidated_through_the_send_queue() {
         let (_fabric, [mut a, mut b]) = pair(options, QpType::Rc, false);
         let config = MrConfig {
             key: None,
-            pd: directverbs::verbs::PdId::truncated(0),
+            pd: b.pd.id(),
             kind: MrKind::FastRegister { max_pages: 4 },
             addr: 0,
             length: 0,
             access: AccessFlags::empty(),
         };
-        let pd = b.device.protection_domain(&b.pd);
-        let key = b.device.nic().lock().create_mr(&MrConfig { pd, ..config }).unwrap();
+        let key = b.device.nic().lock().create_mr(&config).unwrap();
         // Two pages, listed in the end's own memory, in the wrong order.
         let pages = [b.mr.addr() + 8192, b.mr.addr() + 4096];
         b.write(0, &pages.map(|page| (page | 1).to_le_bytes()).concat());

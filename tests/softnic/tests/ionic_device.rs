@@ -6,11 +6,11 @@ use directverbs::ionic::cmb::{CmbGrant, CmbPreference, Mapping};
 use directverbs::ionic::plan::Placement;
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs::verbs::{
-    AccessFlags, BindMw, CompletionQueue as _, Device, MemoryRegion, MwType, QpAttributes, QpCapabilities,
-    QpInit, QpState, QpType, QueuePair as _, RKey, RecvRequest, SendFlags, SendOp, SendRequest, SrqInit,
-    WcOpcode, WcStatus,
+    AccessFlags, BindMw, CompletionQueue as _, Device, FastRegister, LKey, MemoryRegion, MwType, PageTable,
+    QpAttributes, QpCapabilities, QpInit, QpState, QpType, QueuePair as _, RKey, RecvRequest, SendFlags,
+    SendOp, SendRequest, SrqInit, WcOpcode, WcStatus,
 };
-use directverbs_softnic::device::Notification;
+use directverbs_softnic::device::{MrConfig, MrKind, Notification};
 use directverbs_softnic::fabric::FabricOptions;
 use directverbs_softnic::fault::FaultPlan;
 use directverbs_softnic::host::Cause;
@@ -295,4 +295,51 @@ fn lost_doorbells_are_rung_again() {
         assert_eq!(a.wait(1)[0].wr_id, wr_id);
     }
     a.check();
+}
+
+#[test]
+fn a_region_is_registered_through_the_send_queue() {
+    for version in [RdmaVersion::V1, RdmaVersion::V2] {
+        let [mut a, mut b] = rc(IonicOptions::new(version));
+        let config = MrConfig {
+            key: None,
+            pd: b.pd.id(),
+            kind: MrKind::FastRegister { max_pages: 4 },
+            addr: 0,
+            length: 0,
+            access: AccessFlags::empty(),
+        };
+        let key = b.device.nic().lock().create_mr(&config).unwrap();
+        // Two pages, listed in the end's own memory, in the wrong order.
+        let pages = [b.mr.addr() + 8192, b.mr.addr() + 4096];
+        b.write(0, &pages.map(u64::to_le_bytes).concat());
+        let list = FastRegister {
+            key: LKey::truncated(key),
+            addr: 0x10_0010,
+            length: 8000,
+            page_shift: 12,
+            pages: 2,
+            table: PageTable::Level1(b.mr.addr()),
+            access: AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE,
+        };
+        let page = b.mr.addr() + 4096 + 0x10;
+        let one = FastRegister { pages: 1, length: 100, table: PageTable::Contiguous(page), ..list };
+        a.write(0, b"registered");
+        for (register, offset, lands) in [(list, 4080, 4096), (one, 0, 4096 + 0x10)] {
+            let request = SendRequest::new(SendOp::FastRegister(register)).wr_id(1).signaled();
+            b.qp.post_send(&mut b.cq, &[request]).unwrap();
+            let done = b.wait(1)[0];
+            assert_eq!((done.status, done.opcode), (WcStatus::Success, WcOpcode::RegMr), "{version:?}");
+            let sges = [a.sge(0, 10)];
+            let write = SendRequest::write(0x10_0010 + offset, RKey::truncated(key)).sges(&sges).signaled();
+            a.qp.post_send(&mut a.cq, &[write]).unwrap();
+            assert_eq!(a.wait(1)[0].status, WcStatus::Success, "{version:?}");
+            assert_eq!(&b.read::<10>(lands), b"registered", "{version:?}");
+            let invalidate = SendRequest::new(SendOp::LocalInv(RKey::truncated(key))).signaled();
+            b.qp.post_send(&mut b.cq, &[invalidate]).unwrap();
+            assert_eq!(b.wait(1)[0].status, WcStatus::Success);
+        }
+        a.check();
+        b.check();
+    }
 }

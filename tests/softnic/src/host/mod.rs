@@ -25,6 +25,13 @@ pub use queue::Queue;
 #[derive(Debug)]
 pub struct ProtectionDomain(PdId);
 
+impl ProtectionDomain {
+    /// The NIC's number of it, for what is created past the driver.
+    pub const fn id(&self) -> PdId {
+        self.0
+    }
+}
+
 /// What the platforms of both families have: a NIC on a wire, and the memory of its host.
 #[derive(Debug)]
 pub struct Host<F> {

@@ -1,12 +1,12 @@
 //! Decodes WQEs, strictly: the front end is the judge of what the driver writes.
 
 use directverbs::ionic::wqe::{
-    AtomicWqeV1, AtomicWqeV2, BaseHeader, BindMwWqe, EXPRESS_BYTES, PAYLOAD_OFFSET, RdmaVersion, RdmaWqe,
-    SendWqe, Sge as WireSge, SpecFormat, SqOp, WQE_MIN, WqeFlags,
+    AtomicWqeV1, AtomicWqeV2, BaseHeader, BindMwWqe, EXPRESS_BYTES, MrFlags, PAYLOAD_OFFSET, RdmaVersion,
+    RdmaWqe, RegMrWqe, SendWqe, Sge as WireSge, SpecFormat, SqOp, WQE_MIN, WqeFlags,
 };
 use directverbs::verbs::{
-    AhId, BindMw, Datagram, Imm, LKey, MwType, QKey, QpId, QpType, RKey, RemoteAddress, SendFlags, SendOp,
-    Sge,
+    AhId, BindMw, Datagram, FastRegister, Imm, LKey, MwType, PageTable, QKey, QpId, QpType, RKey,
+    RemoteAddress, SendFlags, SendOp, Sge,
 };
 use zerocopy::FromBytes;
 
@@ -73,7 +73,7 @@ impl Shape {
                 (SendOp::LocalInv(RKey::truncated(head.imm_data_key.get())), Payload::Sges(Vec::new()))
             }
             SqOp::BindMw => bind(&head, flags, wqe)?,
-            SqOp::RegMr => return Err(Wrong { what: "opcode of a user queue pair", ..unknown }),
+            SqOp::RegMr => register(&head, flags, wqe)?,
         };
         let mut send_flags = SendFlags::empty();
         send_flags.set(SendFlags::FENCE, flags.fence());
@@ -253,7 +253,7 @@ fn remote(high: u32, low: u32, rkey: u32) -> RemoteAddress {
 
 fn bind(head: &BaseHeader, flags: WqeFlags, wqe: &[u8]) -> Result<(SendOp, Payload), Wrong> {
     let body: BindMwWqe = part(wqe)?;
-    let kind = directverbs::ionic::wqe::MrFlags::from_bits(body.mr_flags.get());
+    let kind = MrFlags::from_bits(body.mr_flags.get());
     Wrong::unless_equal("inline flag of a bind", flags.inline().into(), 0)?;
     Wrong::unless_equal("window bit of a bind", kind.is_mw().into(), 1)?;
     let mw_type = if kind.inv_en() { MwType::Type2 } else { MwType::Type1 };
@@ -271,6 +271,33 @@ fn bind(head: &BaseHeader, flags: WqeFlags, wqe: &[u8]) -> Result<(SendOp, Paylo
         access: kind.access(),
     };
     Ok((SendOp::BindMw(bind), Payload::Sges(Vec::new())))
+}
+
+fn register(head: &BaseHeader, flags: WqeFlags, wqe: &[u8]) -> Result<(SendOp, Payload), Wrong> {
+    let body: RegMrWqe = part(wqe)?;
+    let (key, kind) = (head.imm_data_key.get(), MrFlags::from_bits(body.mr_flags.get()));
+    Wrong::unless_equal("inline flag of a registration", flags.inline().into(), 0)?;
+    Wrong::unless_equal("window bit of a registration", kind.is_mw().into(), 0)?;
+    Wrong::unless_equal("low byte of the key", head.num_sge_key.into(), (key & 0xff).into())?;
+    Wrong::unless_equal("dir_size_log2", body.dir_size_log2.into(), 0)?;
+    Wrong::if_over("page_size_log2", body.page_size_log2.into(), 63)?;
+    let (addr, dma_addr, pages) = (body.va.get(), body.dma_addr.get(), body.map_count.get());
+    let (table, offset) = if pages == 1 {
+        (PageTable::Contiguous(dma_addr), 0)
+    } else {
+        (PageTable::Level1(dma_addr), addr & ((1 << body.page_size_log2) - 1))
+    };
+    Wrong::unless_equal("offset in the first page", body.offset.get(), offset)?;
+    let register = FastRegister {
+        key: LKey::truncated(key),
+        addr,
+        length: body.length.get(),
+        page_shift: body.page_size_log2,
+        pages,
+        table,
+        access: kind.access(),
+    };
+    Ok((SendOp::FastRegister(register), Payload::Sges(Vec::new())))
 }
 
 #[cfg(test)]
@@ -314,7 +341,7 @@ mod tests {
             (10, 0x10, "spec format"),
             (8, 0x20, "dest_qkey"),
             (8, 0x03, "opcode"),
-            (8, 0x06, "opcode of a user queue pair"),
+            (8, 0x06, "low byte of the key"),
             (9, 3, "num_sge"),
             (31, 101, "length"),
         ];

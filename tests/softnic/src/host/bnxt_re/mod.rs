@@ -19,9 +19,8 @@ use directverbs::bnxt_re::srq::{SharedReceiveQueue, SrqRecord};
 use directverbs::bnxt_re::wqe::{SLOT_BYTES, STATIC_SLOTS, WqeMode};
 use directverbs::queue::{Boxed, Doorbell, RingMemory};
 use directverbs::verbs::{
-    AccessFlags, AddressVector, AhId, CqId, Device, DeviceAttributes, MemoryError, MwType, PdId,
-    PortAttributes, PostError, QpAttributes, QpId, QpInit, QpState, QpType, RKey, SendRequest, SrqId,
-    SrqInit,
+    AccessFlags, AddressVector, AhId, CqId, Device, DeviceAttributes, MemoryError, MwType, PortAttributes,
+    PostError, QpAttributes, QpId, QpInit, QpState, QpType, RKey, SendRequest, SrqId, SrqInit,
 };
 
 use super::error::On;
@@ -116,11 +115,6 @@ impl BnxtReDevice {
     /// What the driver knows of the NIC.
     pub const fn caps(&self) -> &DeviceCaps {
         &self.caps
-    }
-
-    /// The NIC's number of a protection domain, for what is created past the driver.
-    pub const fn protection_domain(&self, pd: &ProtectionDomain) -> PdId {
-        pd.0
     }
 
     /// The next event that the NIC has raised.
