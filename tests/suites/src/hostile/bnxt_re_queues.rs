@@ -177,8 +177,8 @@ impl Queues {
 
     /// The memory that the completion queue works on.
     fn ring(&self) -> &Guarded {
-        let address = self.cq.memory().address() as u64;
-        self.rings.iter().find(|ring| ring.addr() == address).expect("it was lent one of them")
+        let address = self.memory.bus_address(self.cq.memory().address());
+        self.rings.iter().find(|ring| Some(ring.addr()) == address).expect("it was lent one of them")
     }
 
     /// Writes a CQE where the driver looks next, with the phase it waits for.
