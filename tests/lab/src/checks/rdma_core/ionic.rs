@@ -1,4 +1,4 @@
-//! `ionic_fw_types.h`, and the reply to opening a context in `ionic-abi.h`.
+//! `ionic_fw_types.h`, the reply to opening a context in `ionic-abi.h`, and the clock page in `ib_user_verbs.h`.
 
 use directverbs::ionic::cqe::{CqeType, RecvOp, Status};
 use directverbs::ionic::wqe::{self, RdmaVersion, SqOp};
@@ -33,7 +33,7 @@ const CQE_QID: Same = Same("qid_type_flags.qid", 0, "qid_type_flags", "~0u << IO
 /// The tables.
 pub const FAMILY: Family = Family {
     name: "ionic",
-    headers: &["ionic/ionic_fw_types.h", "rdma/ionic-abi.h"],
+    headers: &["ionic/ionic_fw_types.h", "rdma/ionic-abi.h", "rdma/ib_user_verbs.h"],
     pairs: &[
         Pair {
             layout: "Sge",
@@ -224,6 +224,21 @@ pub const FAMILY: Family = Family {
                 Same("expdb_mask", 0, "expdb_mask", ""),
                 Same("expdb_qtypes", 0, "expdb_qtypes", ""),
                 Same("phc_offset", 0, "phc_offset", ""),
+            ],
+        },
+        Pair {
+            layout: "ClockInfo",
+            parts: &["struct ib_uverbs_clock_info"],
+            fields: &[
+                Same("sign", 0, "sign", ""),
+                Same("resv", 0, "resv", ""),
+                Same("nsec", 0, "nsec", ""),
+                Same("cycles", 0, "cycles", ""),
+                Same("frac", 0, "frac", ""),
+                Same("mult", 0, "mult", ""),
+                Same("shift", 0, "shift", ""),
+                Same("mask", 0, "mask", ""),
+                Same("overflow_period", 0, "overflow_period", ""),
             ],
         },
     ],
