@@ -48,7 +48,8 @@ pub struct CompletionQueue<'m> {
     ring_at: u32,
     id: CqId,
     base: DbWord,
-    flush_seen: u32,
+    /// [`Endpoints::flush_seq`] up to which flushes are reported; `None` looks again.
+    flush_seen: Option<u32>,
     pub(super) pending: Option<CqFault>,
     pub(super) resize: Resize<'m>,
 }
@@ -70,7 +71,7 @@ impl<'m> CompletionQueue<'m> {
             ring_at: Self::ring_at(plan),
             id,
             base,
-            flush_seen: 0,
+            flush_seen: None,
             pending: None,
             resize: Resize::default(),
         })
@@ -112,7 +113,7 @@ impl<'m> CompletionQueue<'m> {
         if self.pending.is_none() {
             while let Some(wc) = out.get_mut(filled) {
                 let Some(cqe) = self.look(doorbell) else {
-                    if endpoints.flush_seq() != self.flush_seen {
+                    if Some(endpoints.flush_seq()) != self.flush_seen {
                         return self.poll_rest(endpoints, doorbell, out, filled);
                     }
                     break;
@@ -372,7 +373,7 @@ impl<'m> CompletionQueue<'m> {
         E: Endpoints<Q, R>,
     {
         let seq = endpoints.flush_seq();
-        if seq == self.flush_seen {
+        if Some(seq) == self.flush_seen {
             return;
         }
         let cq = self.id;
@@ -382,13 +383,15 @@ impl<'m> CompletionQueue<'m> {
             done
         });
         if done {
-            self.flush_seen = seq;
+            self.flush_seen = Some(seq);
         }
     }
 
     /// Makes the CQEs of a queue pair that was reset or destroyed complete nothing: their handle becomes zero. Call it
     /// for both completion queues, once if they are one.
     pub fn forget(&mut self, key: u32) {
+        // With the queue pair goes its part of a count that is a sum.
+        self.flush_seen = None;
         let (mut at, mut phase) = (self.state.head, self.state.phase);
         for _ in 0..self.entries {
             let offset = at as usize * CQE_BYTES as usize;

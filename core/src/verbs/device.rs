@@ -100,7 +100,8 @@ pub trait QueuePair: Pollable {
     /// Posts all of `requests` under one doorbell, or none. `cq` is the send completion queue, whose credit is spent.
     ///
     /// # Errors
-    /// The first request that cannot be posted; nothing was written and nothing rung.
+    /// The first request that cannot be posted. Nothing was rung, and what was posted before is as it was; free entries
+    /// may hold bytes of the requests before the refused one.
     fn post_send(
         &mut self,
         cq: &mut Self::CompletionQueue,
@@ -110,7 +111,8 @@ pub trait QueuePair: Pollable {
     /// Posts all of `requests` under one doorbell, or none. `cq` is the receive completion queue.
     ///
     /// # Errors
-    /// The first request that cannot be posted; nothing was written and nothing rung.
+    /// The first request that cannot be posted. Nothing was rung, and what was posted before is as it was; free entries
+    /// may hold bytes of the requests before the refused one.
     fn post_recv(
         &mut self,
         cq: &mut Self::CompletionQueue,
@@ -126,7 +128,8 @@ pub trait SharedReceiveQueue {
     /// Posts all of `requests` under one doorbell, or none.
     ///
     /// # Errors
-    /// The first request that cannot be posted; nothing was written and nothing rung.
+    /// The first request that cannot be posted. Nothing was rung, and what was posted before is as it was; free entries
+    /// may hold bytes of the requests before the refused one.
     fn post_recv(&mut self, requests: &[RecvRequest<'_>]) -> Result<(), BatchError>;
 
     /// Asks for a limit event when fewer than `limit` requests are left.

@@ -224,6 +224,21 @@ fn c7_two_completion_queues_flush_their_own() {
 }
 
 #[test]
+fn c7_the_flush_of_a_queue_pair_is_not_hidden_by_one_that_is_gone() {
+    let mut rig = rig(Flavor::P7);
+    send(&mut rig, 0, &[true]);
+    to_error(&mut rig);
+    assert_eq!(outcomes(&rig.poll(8).unwrap()), [(0, WcStatus::WrFlush)]);
+    // It is destroyed, and another one goes the same way: their counts are equal.
+    rig.cq.forget(HANDLE);
+    let mut other = Rig::new(Flavor::P7, QpType::Rc, &SMALL, 64);
+    std::mem::swap(&mut rig.qp, &mut other.qp);
+    send(&mut rig, 5, &[true]);
+    to_error(&mut rig);
+    assert_eq!(outcomes(&rig.poll(8).unwrap()), [(5, WcStatus::WrFlush)]);
+}
+
+#[test]
 fn c9_flush_keeps_to_the_budget() {
     let mut rig = rig(Flavor::P7);
     send(&mut rig, 0, &[true; 3]);
