@@ -9,6 +9,9 @@ const fn suite(name: &'static str, about: &'static str, needs: &'static [Need], 
 }
 
 /// All suites, in the order in which they run.
+///
+/// Tests are chosen by their target, never by package: cargo would build the crates again with the features of that
+/// package alone.
 pub const SUITES: &[Suite] = &[
     suite("format", "the code is formatted", &[], Run::Cargo(&["fmt", "--all", "--check"])),
     suite(
@@ -18,44 +21,54 @@ pub const SUITES: &[Suite] = &[
         Run::Cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     ),
     suite("build", "all tests compile", &[], Run::Cargo(&["test", "--workspace", "--no-run"])),
+    suite("units", "unit tests of all crates", &[], Run::Tests(&["--workspace", "--lib", "--bins"])),
+    suite("docs", "the README's and all other examples", &[], Run::Tests(&["--workspace", "--doc"])),
     suite(
-        "core",
-        "unit tests of the driver core, and its examples, among them the README's",
+        "workload",
+        "the workload over a device that lies",
         &[],
-        Run::Tests(&["--package", "directverbs"]),
+        Run::Tests(&["--workspace", "--test", "verification"]),
     ),
-    suite("workload", "unit tests of the workload", &[], Run::Tests(&["--package", "directverbs-workload"])),
     suite(
         "softnic",
         "the software NICs: RoCE engine, front ends, in-process platforms",
         &[Need::Tshark],
-        Run::Tests(&["--package", "directverbs-softnic", "--", "--include-ignored"]),
+        Run::Tests(&[
+            "--workspace",
+            "--test",
+            "engine_*",
+            "--test",
+            "bnxt_re_*",
+            "--test",
+            "ionic_*",
+            "--",
+            "--include-ignored",
+        ]),
     ),
-    suite("dv-tests", "the dv command line", &[], Run::Tests(&["--package", "directverbs-linux"])),
-    suite("lab", "unit tests of this tool", &[], Run::Tests(&["--package", "directverbs-lab"])),
+    suite("dv-tests", "the dv command line", &[], Run::Tests(&["--workspace", "--test", "dv"])),
     suite(
         "cases",
         "public bugs as tests, each named after its id",
         &[],
-        Run::Tests(&["--package", "directverbs-suites", "--test", "cases_*"]),
+        Run::Tests(&["--workspace", "--test", "cases_*"]),
     ),
     suite(
         "properties",
         "random operation sequences against a reference model",
         &[],
-        Run::Tests(&["--package", "directverbs-suites", "--test", "properties_*"]),
+        Run::Tests(&["--workspace", "--test", "properties_*"]),
     ),
     suite(
         "matrix",
         "workload: family x mode x operation x size x inline x SGEs x SRQ, with faults, vendors mixed",
         &[],
-        Run::Tests(&["--package", "directverbs-suites", "--test", "matrix"]),
+        Run::Tests(&["--workspace", "--test", "matrix"]),
     ),
     suite(
         "hostile",
         "hostile rings: the fuzz corpus, and a million random polls",
         &[],
-        Run::Tests(&["--package", "directverbs-suites", "--lib", "--test", "hostile*"]),
+        Run::Tests(&["--workspace", "--test", "hostile*"]),
     ),
     suite("fuzz", "the fuzz targets compile", &[Need::Compilers], Run::Checks(checks::fuzz::run)),
     suite(
@@ -83,7 +96,7 @@ pub const SUITES: &[Suite] = &[
         "pcap",
         "captured frames of every operation: structure and ICRC, computed independently",
         &[],
-        Run::Tests(&["--package", "directverbs-suites", "--test", "pcap"]),
+        Run::Tests(&["--workspace", "--test", "pcap"]),
     ),
     suite(
         "tshark",
@@ -105,24 +118,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_test_file_of_the_suites_is_run() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../suites/tests");
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let Some(name) = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| path.is_file())
-            else {
-                continue;
-            };
-            let runs = |suite: &Suite| match suite.run {
-                Run::Tests(arguments) if arguments.contains(&"directverbs-suites") => {
-                    arguments.iter().any(|argument| match argument.strip_suffix('*') {
-                        Some(start) => name.starts_with(start),
-                        None => *argument == name,
-                    })
+    fn every_test_file_is_run() {
+        let runs = |suite: &Suite, name: &str| {
+            let (Run::Tests(arguments) | Run::TestsWith(_, arguments)) = suite.run else { return false };
+            arguments.iter().any(|argument| match argument.strip_suffix('*') {
+                Some(start) => name.starts_with(start),
+                None => *argument == name,
+            })
+        };
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        for package in ["core", "platform-linux", "tests/softnic", "tests/suites", "tests/workload"] {
+            for entry in std::fs::read_dir(format!("{root}/{package}/tests")).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    continue;
                 }
-                _ => false,
-            };
-            assert!(SUITES.iter().any(runs), "no suite runs tests/suites/tests/{name}.rs");
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                assert!(SUITES.iter().any(|suite| runs(suite, name)), "no suite runs {}", path.display());
+            }
         }
     }
 
