@@ -54,6 +54,7 @@
 //!     // Poll: the device has acknowledged one message of queue pair 9. Color 1: its first pass over the ring.
 //!     let word = QidTypeFlags::new().with_color(true).with_cqe_type(CqeType::SEND_MSN.0).with_qid(id.get());
 //!     let cqe = SendCqe { msg_msn: 1.into(), qid_type_flags: u32::from(word).into(), ..SendCqe::ZERO };
+//!     // SAFETY: in place of the device, which writes there too; 32 bytes fit.
 //!     unsafe { cq_at.copy_from(NonNull::from(cqe.as_bytes()).cast(), 32) };
 //!     let mut done = [WorkCompletion::default(); 4];
 //!     let mut endpoints = Slices { qps: std::slice::from_mut(&mut qp), srqs: &mut [] as &mut [NoSharedReceiveQueue] };
