@@ -36,6 +36,12 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
+    /// Measure what posts and polls cost, print a table, and fail if a must is missed
+    Bench {
+        /// One JSON object instead of the table
+        #[arg(long)]
+        json: bool,
+    },
     /// Run the fuzz targets with cargo-fuzz, which is installed into the lab's folder
     Fuzz {
         /// Only this target
@@ -68,6 +74,7 @@ fn run(cli: &Cli) -> Result<bool> {
             Ok(true)
         }
         Command::Test { suites, list: false } => suites::run(&Lab::find()?, suites),
+        Command::Bench { json } => checks::bench::bench(&Lab::find()?, *json),
         Command::Fuzz { target, seconds } => checks::fuzz::fuzz(&Lab::find()?, target.as_deref(), *seconds),
     }
 }

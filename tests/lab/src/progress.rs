@@ -15,12 +15,22 @@ pub struct Step {
     started: Instant,
     spoke: Instant,
     bar: Option<ProgressBar>,
+    /// Standard output is for a result that a program reads: progress goes to standard error.
+    aside: bool,
 }
 
 impl Step {
     /// Begins a step.
     pub fn new(title: impl Into<String>) -> Self {
-        let title = title.into();
+        Self::begin(title.into(), false)
+    }
+
+    /// Begins a step that leaves standard output alone.
+    pub fn aside(title: impl Into<String>) -> Self {
+        Self::begin(title.into(), true)
+    }
+
+    fn begin(title: String, aside: bool) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed}  {wide_msg}") {
@@ -30,11 +40,12 @@ impl Step {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        if bar.is_none() {
-            println!("{title} ...");
-        }
         let now = Instant::now();
-        Self { title, started: now, spoke: now, bar }
+        let step = Self { title, started: now, spoke: now, bar, aside };
+        if step.bar.is_none() {
+            step.say(&format!("{} ...", step.title));
+        }
+        step
     }
 
     /// Shows what it is at.
@@ -43,7 +54,8 @@ impl Step {
             bar.set_message(what.trim().to_owned());
         } else if self.spoke.elapsed() >= HEARTBEAT {
             self.spoke = Instant::now();
-            println!("{} ... {} s: {}", self.title, self.started.elapsed().as_secs(), what.trim());
+            let seconds = self.started.elapsed().as_secs();
+            self.say(&format!("{} ... {seconds} s: {}", self.title, what.trim()));
         }
     }
 
@@ -57,6 +69,14 @@ impl Step {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        println!("{}: {word}, {:.1} s", self.title, self.started.elapsed().as_secs_f64());
+        self.say(&format!("{}: {word}, {:.1} s", self.title, self.started.elapsed().as_secs_f64()));
+    }
+
+    fn say(&self, line: &str) {
+        if self.aside {
+            eprintln!("{line}");
+        } else {
+            println!("{line}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Checks that are not Rust tests.
 
 pub mod bare;
+pub mod bench;
 pub mod dv;
 pub mod fuzz;
 pub mod no_panic;

@@ -23,13 +23,16 @@ pub enum Need {
     Tshark,
     /// The standard library's source, to build `core` for the bare targets.
     RustSource,
+    /// valgrind, whose callgrind counts instructions.
+    Valgrind,
     /// Headers of rdma-core, to compare layouts with.
     RdmaCore,
 }
 
 impl Need {
     /// All.
-    pub const ALL: [Self; 4] = [Self::Compilers, Self::Tshark, Self::RustSource, Self::RdmaCore];
+    pub const ALL: [Self; 5] =
+        [Self::Compilers, Self::Tshark, Self::RustSource, Self::Valgrind, Self::RdmaCore];
 
     /// What it is called.
     pub const fn name(self) -> &'static str {
@@ -37,15 +40,18 @@ impl Need {
             Self::Compilers => "C and C++ compilers",
             Self::Tshark => "tshark",
             Self::RustSource => "Rust library source",
+            Self::Valgrind => "valgrind",
             Self::RdmaCore => "rdma-core headers",
         }
     }
 
-    fn is_there(self, lab: &Lab) -> bool {
+    /// Whether it is there.
+    pub fn is_there(self, lab: &Lab) -> bool {
         match self {
             Self::Compilers => found("gcc") && found("g++"),
             Self::Tshark => found("tshark"),
             Self::RustSource => rust_source(lab).is_ok(),
+            Self::Valgrind => found("valgrind"),
             Self::RdmaCore => rdma_core(lab).join(".complete").exists(),
         }
     }
@@ -54,6 +60,7 @@ impl Need {
         match self {
             Self::Compilers => apt::install(lab, &["gcc", "g++", "libc6-dev"], step),
             Self::Tshark => apt::install(lab, &["tshark"], step),
+            Self::Valgrind => apt::install(lab, &["valgrind"], step),
             Self::RustSource => {
                 let to = rust_source_dir(lab)?;
                 let version = format!("{}+", rust_version()?);
