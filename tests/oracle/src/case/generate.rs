@@ -25,6 +25,13 @@ pub enum Operation {
     BindMw,
 }
 
+impl Operation {
+    /// It takes a receive of the peer, whose completion may wake somebody.
+    const fn wakes(self) -> bool {
+        matches!(self, Self::Send | Self::SendImm | Self::SendInv | Self::WriteImm)
+    }
+}
+
 /// All that a connection has with every provider.
 pub const CONNECTION: &[Operation] = &[
     Operation::Send,
@@ -56,6 +63,8 @@ pub enum Foul {
     LengthWraps,
     /// An operation that this kind of queue pair does not have.
     WrongOperation,
+    /// Solicited, where nobody is woken.
+    Solicited,
 }
 
 /// How a case goes.
@@ -92,6 +101,10 @@ pub struct Profile {
     pub foul_once_in: u32,
     /// One list of requests in so many is posted with the builder functions; 0 none.
     pub builder_once_in: u32,
+    /// One call of the builder functions in so many is given up; 0 none.
+    pub abort_once_in: u32,
+    /// The device takes solicited from requests that wake nobody, as READ.
+    pub solicited_always: bool,
     /// Most requests of a list.
     pub list: u32,
     /// Most requests between the builder functions' start and end.
@@ -102,6 +115,8 @@ pub struct Profile {
     pub resizes: Vec<u32>,
     /// One step in so many resets the queue pair; 0 none.
     pub reset_once_in: u32,
+    /// One step in so many is a completion entry that makes no sense; 0 none.
+    pub senseless_once_in: u32,
     /// Steps.
     pub steps: u32,
 }
@@ -124,11 +139,14 @@ impl Profile {
             fouls: vec![Foul::TooManySges, Foul::InlineTooLong],
             foul_once_in: 60,
             builder_once_in: 0,
+            abort_once_in: 12,
+            solicited_always: true,
             list: 16,
             builder_list: 1,
             handles: Vec::new(),
             resizes: Vec::new(),
             reset_once_in: 50,
+            senseless_once_in: 0,
             steps: 40,
         }
     }
@@ -179,6 +197,10 @@ impl Maker<'_> {
         let reset = self.profile.reset_once_in;
         if reset != 0 && self.rng.once_in(reset) {
             return Step::Reset { qp: self.qp(), psn: self.psn() };
+        }
+        let senseless = self.profile.senseless_once_in;
+        if senseless != 0 && self.rng.once_in(senseless) {
+            return Step::Device(vec![Event::Senseless { qp: self.qp(), which: self.rng.dice() }]);
         }
         let coalesced = self.profile.temper == Temper::Coalesced;
         match self.rng.below(100) {
@@ -276,10 +298,10 @@ impl Maker<'_> {
             let requests = (0..count).map(|_| self.recv()).collect();
             return if shared { Step::PostShared(requests) } else { Step::PostRecv { qp, requests } };
         }
-        let builder = self.profile.builder_once_in;
+        let (builder, abort) = (self.profile.builder_once_in, self.profile.abort_once_in);
         let interface = match builder != 0 && self.rng.once_in(builder) {
             false => Interface::List,
-            true if self.rng.once_in(12) => Interface::Abort,
+            true if abort != 0 && self.rng.once_in(abort) => Interface::Abort,
             true => Interface::Builder,
         };
         let most = if interface == Interface::List { self.profile.list } else { self.profile.builder_list };
@@ -329,10 +351,11 @@ impl Maker<'_> {
         }
     }
 
-    fn flags(&mut self) -> SendFlags {
+    fn flags(&mut self, operation: Operation) -> SendFlags {
         let mut flags = SendFlags::empty();
         flags.set(SendFlags::SIGNALED, !self.rng.once_in(3));
-        flags.set(SendFlags::SOLICITED, self.rng.once_in(4));
+        let solicited = self.rng.once_in(4) && (self.profile.solicited_always || operation.wakes());
+        flags.set(SendFlags::SOLICITED, solicited);
         flags.set(SendFlags::FENCE, self.rng.once_in(4));
         flags
     }
@@ -343,6 +366,7 @@ impl Maker<'_> {
         let operation = match foul {
             Some(Foul::InlineRead) => Operation::Read,
             Some(Foul::AtomicSge) => *self.rng.pick(&[Operation::CompareSwap, Operation::FetchAdd]),
+            Some(Foul::Solicited) => *self.rng.pick(&[Operation::Write, Operation::Read]),
             Some(Foul::WrongOperation) => {
                 *self.rng.pick(&[Operation::Write, Operation::Read, Operation::CompareSwap])
             }
@@ -351,7 +375,10 @@ impl Maker<'_> {
         };
         let op = self.op(operation);
         let payload = self.payload(operation, foul);
-        Send { wr_id: self.next_wr_id(), op, flags: self.flags(), payload }
+        let mut flags = self.flags(operation);
+        flags
+            .set(SendFlags::SOLICITED, flags.contains(SendFlags::SOLICITED) || foul == Some(Foul::Solicited));
+        Send { wr_id: self.next_wr_id(), op, flags, payload }
     }
 
     fn op(&mut self, operation: Operation) -> SendOp {

@@ -67,9 +67,17 @@ pub struct Completion {
     pub src_qp: Option<u32>,
     /// Service level of a datagram.
     pub sl: Option<u32>,
+    /// Device clock, where it is compared: see [`Completion::at`].
+    pub timestamp: Option<u64>,
 }
 
 impl Completion {
+    /// The completion with the time that it tells.
+    #[must_use]
+    pub const fn at(self, timestamp: u64) -> Self {
+        Self { timestamp: Some(timestamp), ..self }
+    }
+
     /// What the core says, where it says something; `datagram` if the queue pair is one of datagrams.
     pub fn ours(wc: &WorkCompletion, datagram: bool) -> Self {
         let wrong = Self {
@@ -131,7 +139,7 @@ impl Completion {
     }
 
     /// The fields by name.
-    pub fn fields(&self) -> [(&'static str, Option<u64>); 11] {
+    pub fn fields(&self) -> [(&'static str, Option<u64>); 12] {
         let wide = |value: Option<u32>| value.map(u64::from);
         [
             ("wr_id", Some(self.wr_id)),
@@ -145,6 +153,7 @@ impl Completion {
             ("flags", wide(self.flags)),
             ("src_qp", wide(self.src_qp)),
             ("sl", wide(self.sl)),
+            ("timestamp", self.timestamp),
         ]
     }
 }

@@ -136,4 +136,11 @@ pub enum Event {
     Gone,
     /// An entry without meaning.
     Nothing,
+    /// An entry that a device in order never writes. It comes only if [`super::Profile::senseless_once_in`] asks for it.
+    Senseless {
+        /// Queue pair that it names, or nearly so.
+        qp: usize,
+        /// Kind, one of the family's.
+        which: Dice,
+    },
 }
