@@ -22,7 +22,7 @@ pub use exception::{Allowance, Allowed, Exception};
 pub use generate::{Profile, Temper, steps};
 pub use judge::{Difference, Judgement, judge};
 pub use observed::{Access, Area, Completion, Observed, Outcome};
-pub use request::{Payload, Recv, Send};
+pub use request::{Payload, Recv, Send, with_all};
 pub use run::{Family, Pair, Played, run_case};
 pub use step::{Event, Interface, Message, Step};
 pub use tally::{CaseResult, Report, Tally};

@@ -15,6 +15,14 @@ pub struct Send {
     pub payload: Payload,
 }
 
+/// Gives all of `requests` to `f` as the core takes them.
+pub fn with_all<R>(requests: &[Send], f: impl FnOnce(&[SendRequest<'_>]) -> R) -> R {
+    let pieces: Vec<Vec<&[u8]>> = requests.iter().map(Send::inline_pieces).collect();
+    let list: Vec<SendRequest<'_>> =
+        requests.iter().zip(&pieces).map(|(request, pieces)| request.borrowed(pieces)).collect();
+    f(&list)
+}
+
 /// What a send request carries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
@@ -27,15 +35,22 @@ pub enum Payload {
 impl Send {
     /// The request as the core takes it.
     pub fn with<R>(&self, f: impl FnOnce(&SendRequest<'_>) -> R) -> R {
-        let pieces: Vec<&[u8]>;
+        f(&self.borrowed(&self.inline_pieces()))
+    }
+
+    fn inline_pieces(&self) -> Vec<&[u8]> {
+        match &self.payload {
+            Payload::Sges(_) => Vec::new(),
+            Payload::Inline(owned) => owned.iter().map(Vec::as_slice).collect(),
+        }
+    }
+
+    fn borrowed<'a>(&'a self, pieces: &'a [&'a [u8]]) -> SendRequest<'a> {
         let data = match &self.payload {
             Payload::Sges(sges) => Data::Sges(sges),
-            Payload::Inline(owned) => {
-                pieces = owned.iter().map(Vec::as_slice).collect();
-                Data::Inline(&pieces)
-            }
+            Payload::Inline(_) => Data::Inline(pieces),
         };
-        f(&SendRequest { wr_id: self.wr_id, op: self.op, flags: self.flags, data })
+        SendRequest { wr_id: self.wr_id, op: self.op, flags: self.flags, data }
     }
 
     /// The data is inline.
