@@ -1,5 +1,12 @@
-//! The judge of C providers.
+//! The judge of C providers: Debian's libibverbs and its providers run unmodified in this process, over a uverbs device
+//! that is made up here, and what they do is compared with what the core does.
 //!
 //! - [`case`]: seeded cases, their comparison, named exceptions, and the count of it all.
+//! - [`preload`]: libc functions that the libraries find before libc's own; those on our descriptors end here.
+//! - [`uverbs`]: the device behind those descriptors: commands, objects, pages, and a log of doorbell stores.
+//! - [`ibv`]: libibverbs from Rust: its types, loading it, and owned wrappers.
 
 pub mod case;
+pub mod ibv;
+pub mod preload;
+pub mod uverbs;

@@ -1,0 +1,9 @@
+//! The program exports the libc functions it interposes, so that libraries it loads at run time find them first.
+
+fn main() {
+    println!("cargo::rerun-if-changed=src/preload/symbols.txt");
+    let symbols = include_str!("src/preload/symbols.txt");
+    for symbol in symbols.lines() {
+        println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={symbol}");
+    }
+}
