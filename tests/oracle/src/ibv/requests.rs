@@ -86,7 +86,7 @@ impl Window {
     }
 }
 
-#[expect(clippy::vec_box, reason = "requests point into the boxes while the list grows")]
+/// Requests point into the boxes while the list grows.
 type Windows = Vec<Box<Window>>;
 
 /// Send requests in the library's form. It borrows the inline bytes and the address handles.
