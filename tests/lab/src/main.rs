@@ -36,6 +36,12 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
+    /// Compare the vendors' C providers with the core and end with the line `oracle: N cases, ...`
+    Oracle {
+        /// Arguments of the run: --family, --mode, --seed, --cases, --trace
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Measure what posts and polls cost, print a table, and fail if a must is missed
     Bench {
         /// One JSON object instead of the table
@@ -74,6 +80,7 @@ fn run(cli: &Cli) -> Result<bool> {
             Ok(true)
         }
         Command::Test { suites, list: false } => suites::run(&Lab::find()?, suites),
+        Command::Oracle { arguments } => checks::oracle::oracle(&Lab::find()?, arguments),
         Command::Bench { json } => checks::bench::bench(&Lab::find()?, *json),
         Command::Fuzz { target, seconds } => checks::fuzz::fuzz(&Lab::find()?, target.as_deref(), *seconds),
     }

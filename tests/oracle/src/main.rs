@@ -1,7 +1,9 @@
-//! The oracle's command line.
+//! The oracle's command line. It runs under the dynamic linker that belongs to the providers: `cargo lab oracle`.
 
+mod runner;
 mod smoke;
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -15,19 +17,26 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run cases, and end with a line of their counts
+    Run(runner::Plan),
+    /// List the modes
+    Modes,
     /// Post one RDMA WRITE with each provider and print what it did
     Smoke,
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Smoke => smoke::run(),
+    let outcome: Result<bool, Box<dyn Error>> = match Cli::parse().command {
+        Command::Run(plan) => runner::run(&plan).map_err(Into::into),
+        Command::Modes => runner::modes().map(|()| true).map_err(Into::into),
+        Command::Smoke => smoke::run().map(|()| true).map_err(Into::into),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("oracle: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
     }
 }

@@ -5,5 +5,6 @@ pub mod bench;
 pub mod dv;
 pub mod fuzz;
 pub mod no_panic;
+pub mod oracle;
 pub mod rdma_core;
 pub mod tshark;

@@ -62,7 +62,11 @@ impl Private {
         let signed = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]";
         write(
             &dir.join("sources.list"),
-            &format!("deb {signed} {mirror} trixie-backports main\ndeb-src {signed} {mirror} forky main\n"),
+            &format!(
+                "deb {signed} {mirror} trixie-backports main\n\
+                 deb {signed} {mirror} forky main\n\
+                 deb-src {signed} {mirror} forky main\n"
+            ),
         )?;
         write(&dir.join("state/status"), "")?;
         let at = dir.display();

@@ -1,6 +1,7 @@
 //! What the tests need from outside of Rust: a table of things with a test and a way to get each.
 
 mod apt;
+pub mod providers;
 mod sources;
 
 use std::fs;
@@ -27,12 +28,14 @@ pub enum Need {
     Valgrind,
     /// Headers of rdma-core, to compare layouts with.
     RdmaCore,
+    /// libibverbs and the C providers of rdma-core 65, with the C library that they need.
+    Providers,
 }
 
 impl Need {
     /// All.
-    pub const ALL: [Self; 5] =
-        [Self::Compilers, Self::Tshark, Self::RustSource, Self::Valgrind, Self::RdmaCore];
+    pub const ALL: [Self; 6] =
+        [Self::Compilers, Self::Tshark, Self::RustSource, Self::Valgrind, Self::RdmaCore, Self::Providers];
 
     /// What it is called.
     pub const fn name(self) -> &'static str {
@@ -42,6 +45,7 @@ impl Need {
             Self::RustSource => "Rust library source",
             Self::Valgrind => "valgrind",
             Self::RdmaCore => "rdma-core headers",
+            Self::Providers => "C providers",
         }
     }
 
@@ -53,6 +57,7 @@ impl Need {
             Self::RustSource => rust_source(lab).is_ok(),
             Self::Valgrind => found("valgrind"),
             Self::RdmaCore => rdma_core(lab).join(".complete").exists(),
+            Self::Providers => providers::is_there(lab),
         }
     }
 
@@ -75,6 +80,7 @@ impl Need {
                 let mark = to.join(".complete");
                 fs::write(&mark, "").map_err(Error::file(&mark))
             }
+            Self::Providers => providers::get(lab, private(lab, apt, step)?, step),
         }
     }
 }
