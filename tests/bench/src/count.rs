@@ -9,6 +9,7 @@ use crate::callgrind::Totals;
 use crate::meter::{Counter, Meter, Nothing};
 use crate::ours;
 use crate::side::{LANES, Side, round};
+use crate::theirs::Theirs;
 use crate::valgrind;
 use crate::work::{Family, Operation};
 
@@ -24,6 +25,11 @@ const CALLS: usize = ROUNDS * LANES;
 /// Name of the dump of no call.
 const EMPTY: &str = "no call";
 
+/// The sides, in the names of dumps.
+pub const C: &str = "C";
+/// Ours.
+pub const OURS: &str = "ours";
+
 /// Name of the dump of an operation.
 fn name(family: Family, side: &str, operation: Operation) -> String {
     format!("{} {side}: {operation}", family.name())
@@ -36,9 +42,10 @@ pub fn run() {
     }
     dump(EMPTY);
     for family in Family::ALL {
+        all(family, C, &mut Theirs::new(family));
         match family {
-            Family::BnxtRe => all(family, "ours", &mut ours::bnxt_re::Ours::new()),
-            Family::Ionic => all(family, "ours", &mut ours::ionic::Ours::new()),
+            Family::BnxtRe => all(family, OURS, &mut ours::bnxt_re::Ours::new()),
+            Family::Ionic => all(family, OURS, &mut ours::ionic::Ours::new()),
         }
     }
 }
@@ -46,10 +53,10 @@ pub fn run() {
 fn all(family: Family, name_of_side: &str, side: &mut impl Side) {
     for operation in Operation::ALL {
         for _ in 0..WARM_UP {
-            round(side, operation, &Nothing);
+            round(side, operation, &mut Nothing);
         }
         for _ in 0..ROUNDS {
-            round(side, operation, &Counter);
+            round(side, operation, &mut Counter);
         }
         dump(&name(family, name_of_side, operation));
     }

@@ -6,7 +6,7 @@ use directverbs::bnxt_re::cqe::{CqReq, CqResRc, CqeType as BnxtReType, CqeTypeTo
 use directverbs::ionic::cqe::{CqeType, IdxTimestamp, QidTypeFlags, RecvCqe, RecvOp, SendCqe, SrcQpnOp};
 use zerocopy::IntoBytes;
 
-use crate::work::SGE_BYTES;
+use crate::work::{Family, SGE_BYTES, Sends};
 
 const CQE_BYTES: usize = 32;
 
@@ -29,6 +29,35 @@ impl Producer {
         Self { ring, entries, position: 0, pass: true }
     }
 
+    /// Completes a batch of sends of the queue pair with `key`, a CQE for each request that asked for one. `sent` counts
+    /// the requests of before, `wqes` is the modulus of bnxt_re's WQE indices.
+    pub fn sends(&mut self, family: Family, key: u64, sent: &mut u32, wqes: u32, sends: Sends) {
+        for i in 0..sends.count {
+            *sent = sent.wrapping_add(1);
+            match family {
+                Family::BnxtRe => {
+                    *sent %= wqes;
+                    if sends.signals(i) {
+                        self.bnxt_re_send(key, *sent);
+                    }
+                }
+                Family::Ionic if sends.signals(i) => self.ionic_send(key as u32, *sent),
+                Family::Ionic => {}
+            }
+        }
+    }
+
+    /// Completes `count` receive requests of the queue pair with `key`. `received` counts those of before, modulo `wqes`.
+    pub fn recvs(&mut self, family: Family, key: u64, received: &mut u32, wqes: u32, count: usize) {
+        for _ in 0..count {
+            match family {
+                Family::BnxtRe => self.bnxt_re_recv(key, *received),
+                Family::Ionic => self.ionic_recv(key as u32, *received),
+            }
+            *received = (*received + 1) % wqes;
+        }
+    }
+
     fn put(&mut self, cqe: &[u8]) {
         assert_eq!(cqe.len(), CQE_BYTES);
         // SAFETY: `position` is below the number of entries, which `new` was promised to be there.
@@ -41,7 +70,7 @@ impl Producer {
     }
 
     /// bnxt_re: all send requests before WQE index `behind` of the queue pair with `handle` have completed.
-    pub fn bnxt_re_send(&mut self, handle: u64, behind: u32) {
+    fn bnxt_re_send(&mut self, handle: u64, behind: u32) {
         let toggle = CqeTypeToggle::new().with_toggle(self.pass).with_cqe_type(BnxtReType::REQ.0);
         let cqe = CqReq {
             qp_handle: handle.into(),
@@ -53,7 +82,7 @@ impl Producer {
     }
 
     /// bnxt_re: receive request `index` of the queue pair with `handle` has completed.
-    pub fn bnxt_re_recv(&mut self, handle: u64, index: u32) {
+    fn bnxt_re_recv(&mut self, handle: u64, index: u32) {
         let toggle = CqeTypeToggle::new().with_toggle(self.pass).with_cqe_type(BnxtReType::RES_RC.0);
         let cqe = CqResRc {
             length: SGE_BYTES.into(),
@@ -66,7 +95,7 @@ impl Producer {
     }
 
     /// ionic: the first `messages` messages of queue pair `qid` have completed.
-    pub fn ionic_send(&mut self, qid: u32, messages: u32) {
+    fn ionic_send(&mut self, qid: u32, messages: u32) {
         let word = self.word(qid, CqeType::SEND_MSN);
         let cqe =
             SendCqe { msg_msn: (messages & 0xff_ffff).into(), qid_type_flags: word.into(), ..SendCqe::ZERO };
@@ -74,7 +103,7 @@ impl Producer {
     }
 
     /// ionic: receive request `index` of queue pair `qid` has completed.
-    pub fn ionic_recv(&mut self, qid: u32, index: u32) {
+    fn ionic_recv(&mut self, qid: u32, index: u32) {
         let word = self.word(qid, CqeType::RECV);
         let cqe = RecvCqe {
             wqe_idx_timestamp: IdxTimestamp::new().with_wqe_idx(index as u16).into_bits().into(),

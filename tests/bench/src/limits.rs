@@ -10,13 +10,19 @@ use crate::work::{Family, MANY, Operation};
 pub enum Bound {
     /// Our figure is at most this.
     OursAtMost(f64),
+    /// Our figure over C's is at most this.
+    RatioAtMost(f64),
+    /// Our figure is at least this.
+    OursAtLeast(f64),
 }
 
 impl Bound {
-    /// Whether it holds.
-    pub fn holds(self, ours: f64) -> bool {
+    /// Whether it holds; a ratio that is not known holds no bound.
+    pub fn holds(self, ours: f64, ratio: Option<f64>) -> bool {
         match self {
             Self::OursAtMost(most) => ours <= most,
+            Self::RatioAtMost(most) => ratio.is_some_and(|ratio| ratio <= most),
+            Self::OursAtLeast(least) => ours >= least,
         }
     }
 }
@@ -49,14 +55,25 @@ pub fn instructions(family: Family, operation: Operation) -> Option<Limits> {
     }
 }
 
+/// Limits of the time of every operation, over C's.
+pub const TIME: Limits = Limits { must: Bound::RatioAtMost(0.6), target: Bound::RatioAtMost(0.4) };
+
+/// Limits of the work of two threads over that of one.
+pub const SCALING: Limits = Limits { must: Bound::OursAtLeast(1.9), target: Bound::OursAtLeast(1.9) };
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_bound_holds_up_to_itself() {
-        assert!(Bound::OursAtMost(130.0).holds(130.0));
-        assert!(!Bound::OursAtMost(130.0).holds(130.1));
+        assert!(Bound::OursAtMost(130.0).holds(130.0, None));
+        assert!(!Bound::OursAtMost(130.0).holds(130.1, Some(0.1)));
+        assert!(Bound::RatioAtMost(0.6).holds(1e9, Some(0.6)));
+        assert!(!Bound::RatioAtMost(0.6).holds(1.0, Some(0.61)));
+        assert!(!Bound::RatioAtMost(0.6).holds(1.0, None));
+        assert!(Bound::OursAtLeast(1.9).holds(1.9, None));
+        assert!(!Bound::OursAtLeast(1.9).holds(1.89, None));
     }
 
     #[test]

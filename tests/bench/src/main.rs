@@ -3,6 +3,7 @@
 //! `count` runs under callgrind; `report` reads what it counted and prints the table. `cargo lab bench` runs both.
 //! RESULTS.md says how the figures are taken.
 
+mod bytes;
 mod callgrind;
 mod count;
 mod cqe;
@@ -12,7 +13,11 @@ mod memory;
 mod meter;
 mod ours;
 mod report;
+mod requests;
+mod scale;
 mod side;
+mod theirs;
+mod time;
 mod valgrind;
 mod work;
 
@@ -21,8 +26,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use bytes::Queue;
 use callgrind::Totals;
 use report::{Measure, Report, Row};
+use side::Side;
+use theirs::Theirs;
+use time::Ticks;
 use work::{Family, Operation};
 
 #[derive(Debug, Parser)]
@@ -82,8 +91,8 @@ fn run(command: &Command) -> Result<bool, Error> {
         Command::Report { counted, json } => {
             let text = std::fs::read_to_string(counted)
                 .map_err(|source| Error::File { path: counted.clone(), source })?;
-            let rows = instructions(&Totals::read(&text));
-            let report = Report::new(rows.map_err(|name| Error::NotCounted { path: counted.clone(), name })?);
+            let not_counted = |name| Error::NotCounted { path: counted.clone(), name };
+            let report = Report::new(rows(&Totals::read(&text)).map_err(not_counted)?);
             if *json {
                 println!("{}", serde_json::to_string(&report)?);
             } else {
@@ -94,15 +103,43 @@ fn run(command: &Command) -> Result<bool, Error> {
     }
 }
 
-fn instructions(totals: &Totals) -> Result<Vec<Row>, String> {
+/// Measures what is not counted, and judges everything.
+fn rows(totals: &Totals) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for family in Family::ALL {
+        let mut row = |name: &str, measure, figures, limits| {
+            rows.push(Row::new(family.name(), name.to_owned(), measure, figures, limits));
+        };
         for operation in Operation::ALL {
-            let ours = count::instructions(totals, family, "ours", operation)?;
+            let count = |side| count::instructions(totals, family, side, operation);
+            let figures = (Some(count(count::C)?), count(count::OURS)?);
             let limits = limits::instructions(family, operation);
-            let (name, measure) = (operation.to_string(), Measure::Instructions);
-            rows.push(Row::new(family.name(), name, measure, (None, ours), limits));
+            row(&operation.to_string(), Measure::Instructions, figures, limits);
         }
+        for (operation, Ticks { c, ours }) in times(family) {
+            row(&operation.to_string(), Measure::Ticks, (Some(c), ours), Some(limits::TIME));
+        }
+        for queue in Queue::ALL {
+            let (c, ours) = bytes::for_one_entry(family, queue);
+            row(queue.name(), Measure::Bytes, (Some(c), ours), None);
+        }
+        let c = scale::scaling(|| Theirs::new(family));
+        let ours = match family {
+            Family::BnxtRe => scale::scaling(ours::bnxt_re::Ours::new),
+            Family::Ionic => scale::scaling(ours::ionic::Ours::new),
+        };
+        row("two threads over one", Measure::Scaling, (Some(c), ours), Some(limits::SCALING));
     }
     Ok(rows)
+}
+
+fn times(family: Family) -> Vec<(Operation, Ticks)> {
+    fn all(c: &mut Theirs, ours: &mut impl Side) -> Vec<(Operation, Ticks)> {
+        Operation::ALL.map(|operation| (operation, time::compare(c, ours, operation))).to_vec()
+    }
+    let mut c = Theirs::new(family);
+    match family {
+        Family::BnxtRe => all(&mut c, &mut ours::bnxt_re::Ours::new()),
+        Family::Ionic => all(&mut c, &mut ours::ionic::Ours::new()),
+    }
 }

@@ -1,18 +1,19 @@
 //! Memory that stands in for what a platform maps: pages, and a doorbell page of plain memory.
 
-use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use directverbs::queue::{Doorbell, RingMemory};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 const PAGE: usize = 4096;
 
-/// Zeroed whole pages that are never given back.
+/// Zeroed whole pages, mapped past the C library, that are never given back.
 pub fn pages(bytes: usize) -> NonNull<u8> {
-    let layout = Layout::from_size_align(bytes.max(1).next_multiple_of(PAGE), PAGE);
-    let layout = layout.expect("a ring is smaller than the address space");
-    // SAFETY: the layout is not empty.
-    NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
+    let len = bytes.max(1).next_multiple_of(PAGE);
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: the kernel chooses a place where nothing is.
+    let base = unsafe { mmap_anonymous(ptr::null_mut(), len, access, MapFlags::PRIVATE) };
+    NonNull::new(base.expect("memory for a ring").cast()).expect("a mapping is not at zero")
 }
 
 /// A ring for the library, and where it is, for who writes there in the device's place.

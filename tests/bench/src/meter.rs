@@ -2,10 +2,14 @@
 
 use crate::valgrind;
 
-/// Measures calls.
+/// Measures calls. `call` is around each call of the library; `window` around the calls of all lanes, one after the
+/// other.
 pub trait Meter {
     /// One call of the library.
     fn call<R>(&self, f: impl FnOnce() -> R) -> R;
+
+    /// Calls one after the other.
+    fn window(&mut self, f: impl FnOnce(&Self));
 }
 
 /// Measures nothing.
@@ -16,6 +20,11 @@ impl Meter for Nothing {
     #[inline(always)]
     fn call<R>(&self, f: impl FnOnce() -> R) -> R {
         f()
+    }
+
+    #[inline(always)]
+    fn window(&mut self, f: impl FnOnce(&Self)) {
+        f(self);
     }
 }
 
@@ -30,5 +39,89 @@ impl Meter for Counter {
         let result = f();
         valgrind::toggle_collect();
         result
+    }
+
+    #[inline(always)]
+    fn window(&mut self, f: impl FnOnce(&Self)) {
+        f(self);
+    }
+}
+
+/// Reads the processor's time stamp before and after a window.
+#[derive(Clone, Debug, Default)]
+pub struct Timer {
+    /// Ticks of each window.
+    pub windows: Vec<u64>,
+}
+
+impl Timer {
+    /// The middle one of all windows; 0 if there was none.
+    pub fn median(&mut self) -> u64 {
+        let middle = self.windows.len() / 2;
+        if self.windows.is_empty() { 0 } else { *self.windows.select_nth_unstable(middle).1 }
+    }
+}
+
+impl Meter for Timer {
+    #[inline(always)]
+    fn call<R>(&self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
+    #[inline(always)]
+    fn window(&mut self, f: impl FnOnce(&Self)) {
+        let begin = ticks();
+        f(self);
+        let end = ticks();
+        self.windows.push(end.wrapping_sub(begin));
+    }
+}
+
+/// The time stamp counter, read when all earlier instructions have been carried out and before any later one.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn ticks() -> u64 {
+    use std::arch::x86_64::{_mm_lfence, _rdtsc};
+    // SAFETY: every x86-64 processor has these instructions; neither touches memory.
+    unsafe {
+        _mm_lfence();
+        let now = _rdtsc();
+        _mm_lfence();
+        now
+    }
+}
+
+/// The virtual counter, read when all earlier instructions have been carried out and before any later one.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn ticks() -> u64 {
+    let now: u64;
+    // SAFETY: reads a register that Linux lets user space read.
+    unsafe { std::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) now) };
+    now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_ignores_a_window_in_which_something_else_ran() {
+        let mut timer = Timer { windows: vec![100, 90, 1_000_000, 95, 110] };
+        assert_eq!(timer.median(), 100);
+        assert_eq!(Timer::default().median(), 0);
+    }
+
+    #[test]
+    fn a_window_of_more_work_takes_more_ticks() {
+        let mut timer = Timer::default();
+        for work in [10u64, 100_000] {
+            timer.window(|_| {
+                for i in 0..work {
+                    std::hint::black_box(i);
+                }
+            });
+        }
+        assert!(timer.windows[1] > timer.windows[0], "{:?}", timer.windows);
     }
 }

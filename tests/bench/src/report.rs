@@ -15,12 +15,29 @@ pub const VERSION: u32 = 1;
 pub enum Measure {
     /// Instructions for one request or completion.
     Instructions,
+    /// Time for one request or completion, in ticks of the time stamp counter.
+    Ticks,
+    /// Bytes of bookkeeping for one entry of a queue.
+    Bytes,
+    /// Work of two threads over that of one.
+    Scaling,
 }
 
 impl Measure {
     const fn heading(self) -> &'static str {
         match self {
             Self::Instructions => "instructions",
+            Self::Ticks => "time",
+            Self::Bytes => "bytes for an entry",
+            Self::Scaling => "threads",
+        }
+    }
+
+    /// Digits behind the point in the table.
+    const fn digits(self) -> usize {
+        match self {
+            Self::Scaling => 2,
+            _ => 1,
         }
     }
 }
@@ -85,8 +102,8 @@ impl Row {
         let ratio = c.filter(|c| *c > 0.0).map(|c| ours / c);
         let verdict = match limits {
             None => Verdict::Unlimited,
-            Some(limits) if !limits.must.holds(ours) => Verdict::Missed,
-            Some(limits) if !limits.target.holds(ours) => Verdict::Must,
+            Some(limits) if !limits.must.holds(ours, ratio) => Verdict::Missed,
+            Some(limits) if !limits.target.holds(ours, ratio) => Verdict::Must,
             Some(_) => Verdict::Target,
         };
         let (must, target) = (limits.map(|l| l.must), limits.map(|l| l.target));
@@ -150,8 +167,8 @@ impl Report {
                 text,
                 "{:width$}  {:>8}  {:>8}  {:>6}  {:>6}  {:>6}  {}",
                 row.operation,
-                figure(row.c, 1),
-                figure(Some(row.ours), 1),
+                figure(row.c, row.measure.digits()),
+                figure(Some(row.ours), row.measure.digits()),
                 figure(row.ratio, 2),
                 bound(row.must),
                 bound(row.target),
@@ -170,7 +187,9 @@ fn figure(value: Option<f64>, digits: usize) -> String {
 fn bound(bound: Option<Bound>) -> String {
     match bound {
         None => "-".to_owned(),
-        Some(Bound::OursAtMost(value)) => value.to_string(),
+        Some(Bound::OursAtMost(value) | Bound::RatioAtMost(value) | Bound::OursAtLeast(value)) => {
+            value.to_string()
+        }
     }
 }
 
@@ -195,6 +214,16 @@ mod tests {
             report.closing(),
             "bench: 3 rows, 1 at the target, 0 within the must, 1 missed, 1 without a limit"
         );
+    }
+
+    #[test]
+    fn a_ratio_without_the_c_provider_misses() {
+        let limits = Limits { must: Bound::RatioAtMost(0.6), target: Bound::RatioAtMost(0.4) };
+        let row = |c| Row::new("ionic", "poll".into(), Measure::Instructions, (c, 50.0), Some(limits));
+        assert_eq!(row(None).verdict, Verdict::Missed);
+        assert_eq!(row(Some(0.0)).verdict, Verdict::Missed);
+        assert_eq!((row(Some(100.0)).verdict, row(Some(100.0)).ratio), (Verdict::Must, Some(0.5)));
+        assert_eq!(row(Some(125.0)).verdict, Verdict::Target);
     }
 
     #[test]

@@ -1,22 +1,30 @@
 //! Who does the work: the library of this workspace, or the vendor's C provider.
 
-use crate::meter::Meter;
+use directverbs::verbs::QpCapabilities;
+
+use crate::meter::{Meter, Nothing};
 use crate::work::{MANY, Operation, Sends};
 
-/// Queue pairs of a side, each with a completion queue of its own.
+/// Queue pairs of a side, each with a completion queue of its own. One window of the timer calls each once.
 pub const LANES: usize = 8;
+
+/// SGEs of a request.
+pub const SGES: u32 = 2;
 
 /// Capabilities asked for: enough for what one round posts, and small enough that all lanes stay in the second-level
 /// cache.
-pub const SEND_WRS: u32 = 64;
-/// Receive requests asked for.
-pub const RECV_WRS: u32 = 64;
-/// SGEs of a request asked for.
-pub const SGES: u32 = 2;
-/// Inline bytes asked for.
-pub const INLINE: u32 = 64;
+pub const ASKED: QpCapabilities = QpCapabilities {
+    max_send_wr: 64,
+    max_recv_wr: 64,
+    max_send_sge: SGES,
+    max_recv_sge: SGES,
+    max_inline_data: 64,
+};
+
 /// Completions asked for.
 pub const CQES: u32 = 150;
+
+const _: () = assert!(MANY <= ASKED.max_recv_wr as usize && MANY <= ASKED.max_send_wr as usize);
 
 /// A side, with [`LANES`] queue pairs in state RTS. Whatever fails ends the process: a benchmark of failures says
 /// nothing.
@@ -42,18 +50,17 @@ pub trait Side {
 }
 
 /// Carries out `operation` once on each lane under the meter, and what has to be before and after without it.
-pub fn round<M: Meter>(side: &mut impl Side, operation: Operation, meter: &M) {
-    let nothing = crate::meter::Nothing;
+pub fn round<M: Meter>(side: &mut impl Side, operation: Operation, meter: &mut M) {
     match operation {
         Operation::PostSend(index) => {
-            (0..LANES).for_each(|lane| side.post_send(lane, index, meter));
+            meter.window(|m| (0..LANES).for_each(|lane| side.post_send(lane, index, m)));
             for lane in 0..LANES {
                 side.complete_sends(lane, index);
                 finish(side, lane, Sends::ALL[index].completions());
             }
         }
         Operation::PostRecv(count) => {
-            (0..LANES).for_each(|lane| side.post_recv(lane, count, meter));
+            meter.window(|m| (0..LANES).for_each(|lane| side.post_recv(lane, count, m)));
             for lane in 0..LANES {
                 side.complete_recvs(lane, count);
                 finish(side, lane, count);
@@ -61,13 +68,15 @@ pub fn round<M: Meter>(side: &mut impl Side, operation: Operation, meter: &M) {
         }
         Operation::Poll(index) => {
             for lane in 0..LANES {
-                side.post_send(lane, index, &nothing);
+                side.post_send(lane, index, &Nothing);
                 side.complete_sends(lane, index);
             }
             let mut polled = [0; LANES];
-            for (lane, polled) in polled.iter_mut().enumerate() {
-                *polled = side.poll(lane, meter);
-            }
+            meter.window(|m| {
+                for (lane, polled) in polled.iter_mut().enumerate() {
+                    *polled = side.poll(lane, m);
+                }
+            });
             let expected = Sends::ALL[index].completions();
             assert_eq!(polled, [expected; LANES], "completions of {operation}");
             side.check(expected);
@@ -76,8 +85,6 @@ pub fn round<M: Meter>(side: &mut impl Side, operation: Operation, meter: &M) {
 }
 
 fn finish(side: &mut impl Side, lane: usize, completions: usize) {
-    assert_eq!(side.poll(lane, &crate::meter::Nothing), completions, "completions of a round");
+    assert_eq!(side.poll(lane, &Nothing), completions, "completions of a round");
     side.check(completions);
 }
-
-const _: () = assert!(MANY <= RECV_WRS as usize && MANY <= SEND_WRS as usize);

@@ -10,19 +10,21 @@ use directverbs::bnxt_re::recv::RecvQueue;
 use directverbs::bnxt_re::send::{SendInit, SendQueue, SendRecord};
 use directverbs::queue::{Boxed, QpTable};
 use directverbs::verbs::{
-    AccessFlags, AddressVector, CqId, Endpoints, Gid, Mac, Mtu, Psn, QpAttributes, QpCapabilities, QpId,
-    QpState, QpType, RecvRequest, SendRequest, WorkCompletion,
+    AccessFlags, AddressVector, CqId, Endpoints, Gid, Mac, Mtu, Pollable, Psn, QpAttributes, QpCapabilities,
+    QpId, QpState, QpType, RecvRequest, SendRequest, WorkCompletion,
 };
 
-use super::{Completions, FIRST_CQ, FIRST_QP, TABLE, check, send_requests, sges};
+use super::{Completions, FIRST_CQ, FIRST_QP, TABLE, check};
 use crate::cqe::Producer;
-use crate::device;
+use crate::device::{self, Rings};
 use crate::memory::{Page, ring};
 use crate::meter::Meter;
-use crate::side::{CQES, INLINE, LANES, RECV_WRS, SEND_WRS, SGES, Side};
-use crate::work::{MANY, Sends};
+use crate::requests::{recv_requests, send_requests};
+use crate::side::{ASKED, CQES, LANES, Side};
+use crate::work::{Family, Sends};
 
-type Qp = QueuePair<'static, Boxed>;
+/// A queue pair with its bookkeeping in boxes.
+pub type Qp = QueuePair<'static, Boxed>;
 type Table = QpTable<'static, Qp, AttachedSrq<'static, Boxed, Page>>;
 
 impl attached::Page for Page {}
@@ -52,12 +54,13 @@ fn poll(
 
 #[derive(Debug)]
 struct Lane {
-    handle: u32,
+    /// What CQEs name the queue pair by.
+    key: u32,
     cq: CompletionQueue<'static>,
     device: Producer,
-    /// Index of the next send WQE.
+    /// Send requests so far.
     sent: u32,
-    /// Index of the next receive WQE that completes.
+    /// Receive requests completed so far.
     received: u32,
 }
 
@@ -69,70 +72,63 @@ pub struct Ours {
     lanes: Vec<Lane>,
     sends: [&'static [SendRequest<'static>]; Sends::ALL.len()],
     recvs: &'static [RecvRequest<'static>],
-    /// Modulus of send WQE indices.
-    send_wqes: u32,
-    /// Modulus of receive WQE indices.
-    recv_wqes: u32,
+    rings: Rings,
     done: Completions,
 }
 
-const ASKED: QpCapabilities = QpCapabilities {
-    max_send_wr: SEND_WRS,
-    max_recv_wr: RECV_WRS,
-    max_send_sge: SGES,
-    max_recv_sge: SGES,
-    max_inline_data: INLINE,
-};
+/// A queue pair in state RTS and its completion queue, with numbers that count from `index`, and where CQEs go.
+pub fn queues(index: u32, asked: &QpCapabilities, cqes: u32) -> (Qp, CompletionQueue<'static>, Producer) {
+    let caps = device::bnxt_re();
+    let plan = QpPlan::new(&caps, asked, false).expect("a plan of a queue pair");
+    let recv_plan = plan.recv.expect("a receive queue");
+    let cq_plan = CqPlan::new(&caps, cqes).expect("a plan of a completion queue");
+    let (id, cq_id) = (QpId::truncated(FIRST_QP + index), CqId::truncated(FIRST_CQ + index));
+    let (memory, at) = ring(cq_plan.bytes as usize);
+    // SAFETY: the ring has so many entries and is never given back.
+    let device = unsafe { Producer::new(at, cq_plan.entries as usize) };
+    let cq = CompletionQueue::new(memory, &cq_plan, cq_id).expect("a completion queue");
+
+    // Queues use a power of two of their records.
+    let records = vec![SendRecord::default(); plan.send.records.next_power_of_two() as usize].into();
+    let init = SendInit { plan: plan.send, qp: id, qp_type: QpType::Rc, signal_all: false, atomics: true };
+    let send = SendQueue::new(ring(plan.send.bytes as usize).0, records, &init).expect("a send queue");
+    let records = vec![0; recv_plan.wqes.next_power_of_two() as usize].into();
+    let recv = RecvQueue::new(ring(recv_plan.bytes as usize).0, records, &recv_plan, id);
+    let init = QueuePairInit {
+        id,
+        handle: id.get(),
+        qp_type: QpType::Rc,
+        send_cq: cq_id,
+        recv_cq: cq_id,
+        srq: None,
+        capabilities: plan.granted(),
+    };
+    let mut qp = Qp::new(&init, send, Some(recv.expect("a receive queue"))).expect("a queue pair");
+    for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
+        qp.modify(&QpAttributes { state: Some(state), ..connection() }).expect("a transition");
+    }
+    (qp, cq, device)
+}
 
 impl Ours {
     /// Makes the queues.
     pub fn new() -> Self {
-        let caps = device::bnxt_re();
-        let plan = QpPlan::new(&caps, &ASKED, false).expect("a plan of a queue pair");
-        let recv_plan = plan.recv.expect("a receive queue");
-        let cq_plan = CqPlan::new(&caps, CQES).expect("a plan of a completion queue");
         let slots = Vec::leak((0..TABLE).map(|_| None).collect());
         let mut qps = Table::new(slots, Vec::leak(Vec::new()));
-        let lane = |i: u32| {
-            let (id, handle) = (QpId::truncated(FIRST_QP + i), FIRST_QP + i);
-            let cq_id = CqId::truncated(FIRST_CQ + i);
-            let (memory, cqes) = ring(cq_plan.bytes as usize);
-            let cq = CompletionQueue::new(memory, &cq_plan, cq_id).expect("a completion queue");
-            let init =
-                SendInit { plan: plan.send, qp: id, qp_type: QpType::Rc, signal_all: false, atomics: true };
-            let records = vec![SendRecord::default(); send_records(&plan)].into();
-            let send =
-                SendQueue::new(ring(plan.send.bytes as usize).0, records, &init).expect("a send queue");
-            let records = vec![0; recv_records(&plan)].into();
-            let recv = RecvQueue::new(ring(recv_plan.bytes as usize).0, records, &recv_plan, id);
-            let init = QueuePairInit {
-                id,
-                handle,
-                qp_type: QpType::Rc,
-                send_cq: cq_id,
-                recv_cq: cq_id,
-                srq: None,
-                capabilities: plan.granted(),
-            };
-            let mut qp = Qp::new(&init, send, Some(recv.expect("a receive queue"))).expect("a queue pair");
-            for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
-                qp.modify(&QpAttributes { state: Some(state), ..connection() }).expect("a transition");
-            }
+        let lane = |index| {
+            let (qp, cq, device) = queues(index, &ASKED, CQES);
+            let key = qp.key();
             qps.insert(qp).expect("a slot of the table");
-            // SAFETY: the ring has so many entries and is never given back.
-            let device = unsafe { Producer::new(cqes, cq_plan.entries as usize) };
-            Lane { handle, cq, device, sent: 0, received: 0 }
+            Lane { key, cq, device, sent: 0, received: 0 }
         };
         let lanes = (0..LANES as u32).map(lane).collect();
-        let recv = |i| RecvRequest::new(i as u64, &sges()[..1]);
         Self {
             page: Page::new(),
             qps,
             lanes,
             sends: send_requests(),
-            recvs: Vec::leak((0..MANY).map(recv).collect()),
-            send_wqes: plan.send.records,
-            recv_wqes: recv_plan.wqes,
+            recvs: recv_requests(),
+            rings: Rings::new(Family::BnxtRe, &ASKED, CQES),
             done: Completions::default(),
         }
     }
@@ -142,7 +138,7 @@ impl Side for Ours {
     #[inline(always)]
     fn post_send<M: Meter>(&mut self, lane: usize, index: usize, meter: &M) {
         let (requests, page) = (black_box(self.sends[index]), black_box(&self.page));
-        let posted = self.qps.with_qp(self.lanes[lane].handle, |qp| {
+        let posted = self.qps.with_qp(self.lanes[lane].key, |qp| {
             let qp = black_box(qp);
             meter.call(|| post_send(qp, page, requests))
         });
@@ -152,7 +148,7 @@ impl Side for Ours {
     #[inline(always)]
     fn post_recv<M: Meter>(&mut self, lane: usize, count: usize, meter: &M) {
         let (requests, page) = (black_box(&self.recvs[..count]), black_box(&self.page));
-        let posted = self.qps.with_qp(self.lanes[lane].handle, |qp| {
+        let posted = self.qps.with_qp(self.lanes[lane].key, |qp| {
             let qp = black_box(qp);
             meter.call(|| post_recv(qp, page, requests))
         });
@@ -162,20 +158,13 @@ impl Side for Ours {
     fn complete_sends(&mut self, lane: usize, index: usize) {
         let lane = &mut self.lanes[lane];
         let sends = Sends::ALL[index];
-        for i in 0..sends.count {
-            lane.sent = (lane.sent + 1) % self.send_wqes;
-            if sends.signals(i) {
-                lane.device.bnxt_re_send(lane.handle.into(), lane.sent);
-            }
-        }
+        lane.device.sends(Family::BnxtRe, lane.key.into(), &mut lane.sent, self.rings.send_wqes, sends);
     }
 
     fn complete_recvs(&mut self, lane: usize, count: usize) {
         let lane = &mut self.lanes[lane];
-        for _ in 0..count {
-            lane.device.bnxt_re_recv(lane.handle.into(), lane.received);
-            lane.received = (lane.received + 1) % self.recv_wqes;
-        }
+        let (key, received) = (lane.key.into(), &mut lane.received);
+        lane.device.recvs(Family::BnxtRe, key, received, self.rings.recv_wqes, count);
     }
 
     #[inline(always)]
@@ -207,14 +196,4 @@ fn connection() -> QpAttributes {
         rnr_retry: Some(7),
         ..QpAttributes::default()
     }
-}
-
-/// Records that a send queue is given: a power of two.
-fn send_records(plan: &QpPlan) -> usize {
-    (plan.send.records as usize).next_power_of_two()
-}
-
-/// Records that a receive queue is given: a power of two.
-fn recv_records(plan: &QpPlan) -> usize {
-    plan.recv.map_or(0, |recv| recv.wqes as usize).next_power_of_two()
 }

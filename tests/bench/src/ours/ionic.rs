@@ -10,20 +10,24 @@ use directverbs::ionic::recv::RqRecord;
 use directverbs::ionic::send::SqRecord;
 use directverbs::queue::{Boxed, QpTable};
 use directverbs::verbs::{
-    CqId, Endpoints, QpCapabilities, QpId, QpState, QpType, RecvRequest, SendRequest, WorkCompletion,
+    CqId, Endpoints, Pollable, QpCapabilities, QpId, QpState, QpType, RecvRequest, SendRequest,
+    WorkCompletion,
 };
 
-use super::{Completions, FIRST_CQ, FIRST_QP, TABLE, check, send_requests, sges};
+use super::{Completions, FIRST_CQ, FIRST_QP, TABLE, check};
 use crate::cqe::Producer;
-use crate::device;
+use crate::device::{self, Rings};
 use crate::memory::{Page, ring};
 use crate::meter::Meter;
-use crate::side::{CQES, INLINE, LANES, RECV_WRS, SEND_WRS, SGES, Side};
-use crate::work::{MANY, Sends};
+use crate::requests::{recv_requests, send_requests};
+use crate::side::{ASKED, CQES, LANES, Side};
+use crate::work::{Family, Sends};
 
-type Qp = QueuePair<'static, Boxed>;
+/// A queue pair with its bookkeeping in boxes.
+pub type Qp = QueuePair<'static, Boxed>;
 type Table = QpTable<'static, Qp, NoSharedReceiveQueue>;
-type Cq = CompletionQueue<'static>;
+/// A completion queue.
+pub type Cq = CompletionQueue<'static>;
 
 /// Posts as a program does: the batch is inlined into the function that posts.
 #[inline(never)]
@@ -45,12 +49,13 @@ fn poll(cq: &mut Cq, qps: &mut Table, page: &Page, out: &mut [WorkCompletion]) -
 
 #[derive(Debug)]
 struct Lane {
-    qid: u32,
+    /// What CQEs name the queue pair by.
+    key: u32,
     cq: Cq,
     device: Producer,
-    /// Messages sent.
+    /// Send requests so far.
     sent: u32,
-    /// Index of the next receive WQE that completes.
+    /// Receive requests completed so far.
     received: u32,
 }
 
@@ -62,61 +67,64 @@ pub struct Ours {
     lanes: Vec<Lane>,
     sends: [&'static [SendRequest<'static>]; Sends::ALL.len()],
     recvs: &'static [RecvRequest<'static>],
-    /// Entries of a receive ring.
-    recv_wqes: u32,
+    rings: Rings,
     done: Completions,
 }
 
-const ASKED: QpCapabilities = QpCapabilities {
-    max_send_wr: SEND_WRS,
-    max_recv_wr: RECV_WRS,
-    max_send_sge: SGES,
-    max_recv_sge: SGES,
-    max_inline_data: INLINE,
-};
+/// A queue pair in state RTS and its completion queue, with numbers that count from `index`, and where CQEs go.
+pub fn queues(index: u32, asked: &QpCapabilities, cqes: u32) -> (Qp, Cq, Producer) {
+    let caps = device::ionic();
+    let plan = QpPlan::new(&caps, asked, Placement::default()).expect("a plan of a queue pair");
+    let cq_plan = CqPlan::new(&caps, cqes).expect("a plan of a completion queue");
+    let (memory, at) = ring(cq_plan.ring.bytes());
+    // SAFETY: the ring has so many entries and is never given back.
+    let device = unsafe { Producer::new(at, cq_plan.ring.depth() as usize) };
+    let cq_id = CqId::truncated(FIRST_CQ + index);
+    let cq_ring = CqRing::new(cq_id, caps.cq_qtype, &cq_plan, memory).expect("a completion ring");
+    let cq = Cq::new(caps.udma_count, [Some(cq_ring), None]).expect("a completion queue");
+
+    let sq = QueueMemory {
+        ring: ring(plan.sq.ring.bytes()).0,
+        records: vec![SqRecord::default(); plan.sq.records()].into(),
+        cmb: None,
+    };
+    let rq = QueueMemory {
+        ring: ring(plan.rq.ring.bytes()).0,
+        records: vec![RqRecord::default(); plan.rq.records()].into(),
+        cmb: None,
+    };
+    let config = QpConfig {
+        id: QpId::truncated(FIRST_QP + index),
+        qp_type: QpType::Rc,
+        udma: 0,
+        signal_all: false,
+        send_cq: &cq,
+        recv_cq: &cq,
+    };
+    let mut qp = Qp::new(&caps, &config, &plan, sq, rq).expect("a queue pair");
+    qp.set_state(QpState::Rts);
+    (qp, cq, device)
+}
 
 impl Ours {
     /// Makes the queues.
     pub fn new() -> Self {
-        let caps = device::ionic();
-        let plan = QpPlan::new(&caps, &ASKED, Placement::default()).expect("a plan of a queue pair");
-        let cq_plan = CqPlan::new(&caps, CQES).expect("a plan of a completion queue");
         let slots = Vec::leak((0..TABLE).map(|_| None).collect());
         let mut qps = Table::new(slots, Vec::leak(Vec::new()));
-        let lane = |i: u32| {
-            let id = QpId::truncated(FIRST_QP + i);
-            let (memory, cqes) = ring(cq_plan.ring.bytes());
-            let cq_ring = CqRing::new(CqId::truncated(FIRST_CQ + i), caps.cq_qtype, &cq_plan, memory);
-            let cq = Cq::new(caps.udma_count, [Some(cq_ring.expect("a completion ring")), None]);
-            let cq = cq.expect("a completion queue");
-            let sq = QueueMemory {
-                ring: ring(plan.sq.ring.bytes()).0,
-                records: vec![SqRecord::default(); plan.sq.records()].into(),
-                cmb: None,
-            };
-            let rq = QueueMemory {
-                ring: ring(plan.rq.ring.bytes()).0,
-                records: vec![RqRecord::default(); plan.rq.records()].into(),
-                cmb: None,
-            };
-            let config =
-                QpConfig { id, qp_type: QpType::Rc, udma: 0, signal_all: false, send_cq: &cq, recv_cq: &cq };
-            let mut qp = Qp::new(&caps, &config, &plan, sq, rq).expect("a queue pair");
-            qp.set_state(QpState::Rts);
+        let lane = |index| {
+            let (qp, cq, device) = queues(index, &ASKED, CQES);
+            let key = qp.key();
             qps.insert(qp).expect("a slot of the table");
-            // SAFETY: the ring has so many entries and is never given back.
-            let device = unsafe { Producer::new(cqes, cq_plan.ring.depth() as usize) };
-            Lane { qid: id.get(), cq, device, sent: 0, received: 0 }
+            Lane { key, cq, device, sent: 0, received: 0 }
         };
         let lanes = (0..LANES as u32).map(lane).collect();
-        let recv = |i| RecvRequest::new(i as u64, &sges()[..1]);
         Self {
             page: Page::new(),
             qps,
             lanes,
             sends: send_requests(),
-            recvs: Vec::leak((0..MANY).map(recv).collect()),
-            recv_wqes: plan.rq.ring.depth(),
+            recvs: recv_requests(),
+            rings: Rings::new(Family::Ionic, &ASKED, CQES),
             done: Completions::default(),
         }
     }
@@ -128,7 +136,7 @@ impl Side for Ours {
         let (requests, page) = (black_box(self.sends[index]), black_box(&self.page));
         let lane = &mut self.lanes[lane];
         let cq = &mut lane.cq;
-        let posted = self.qps.with_qp(lane.qid, |qp| {
+        let posted = self.qps.with_qp(lane.key, |qp| {
             let (qp, cq) = (black_box(qp), black_box(cq));
             meter.call(|| post_send(qp, cq, page, requests))
         });
@@ -140,7 +148,7 @@ impl Side for Ours {
         let (requests, page) = (black_box(&self.recvs[..count]), black_box(&self.page));
         let lane = &mut self.lanes[lane];
         let cq = &mut lane.cq;
-        let posted = self.qps.with_qp(lane.qid, |qp| {
+        let posted = self.qps.with_qp(lane.key, |qp| {
             let (qp, cq) = (black_box(qp), black_box(cq));
             meter.call(|| post_recv(qp, cq, page, requests))
         });
@@ -150,20 +158,13 @@ impl Side for Ours {
     fn complete_sends(&mut self, lane: usize, index: usize) {
         let lane = &mut self.lanes[lane];
         let sends = Sends::ALL[index];
-        for i in 0..sends.count {
-            lane.sent = lane.sent.wrapping_add(1);
-            if sends.signals(i) {
-                lane.device.ionic_send(lane.qid, lane.sent);
-            }
-        }
+        lane.device.sends(Family::Ionic, lane.key.into(), &mut lane.sent, self.rings.send_wqes, sends);
     }
 
     fn complete_recvs(&mut self, lane: usize, count: usize) {
         let lane = &mut self.lanes[lane];
-        for _ in 0..count {
-            lane.device.ionic_recv(lane.qid, lane.received);
-            lane.received = (lane.received + 1) % self.recv_wqes;
-        }
+        let (key, received) = (lane.key.into(), &mut lane.received);
+        lane.device.recvs(Family::Ionic, key, received, self.rings.recv_wqes, count);
     }
 
     #[inline(always)]

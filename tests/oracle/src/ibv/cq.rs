@@ -169,7 +169,8 @@ impl Cq {
         check("ibv_resize_cq", unsafe { (self.0.context.verbs().ibv_resize_cq)(self.raw(), cqe as c_int) })
     }
 
-    pub(super) fn raw(&self) -> *mut ibv_cq {
+    /// The library's object, for calls of its functions without this wrapper.
+    pub fn raw(&self) -> *mut ibv_cq {
         self.0.raw
     }
 }

@@ -195,7 +195,8 @@ impl Qp {
         list.post(|first, bad| unsafe { post(self.raw(), first, bad) })
     }
 
-    pub(super) fn raw(&self) -> *mut ibv_qp {
+    /// The library's object, for calls of its functions without this wrapper.
+    pub fn raw(&self) -> *mut ibv_qp {
         self.0.raw
     }
 }

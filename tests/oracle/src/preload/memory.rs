@@ -1,10 +1,20 @@
 //! `mmap` and `munmap`.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::files::outcome;
 use super::raw;
 use crate::uverbs::{registry, trap};
+
+/// Bytes of anonymous mappings that were made through [`mmap`].
+static ANONYMOUS: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of anonymous mappings that the providers have made so far: rings, and what they keep beside them. The C
+/// library's own, for its heap, are not among them, and unmapping does not count back.
+pub fn anonymous_bytes() -> usize {
+    ANONYMOUS.load(Ordering::Relaxed)
+}
 
 /// `mmap(2)`; on a device of ours, one of its pages.
 ///
@@ -25,7 +35,11 @@ pub unsafe extern "C" fn mmap(
         return outcome(device.mmap(len, prot, offset as u64)) as *mut c_void;
     }
     // SAFETY: the caller's.
-    unsafe { raw::mmap(addr, len, prot, flags, fd, offset) }
+    let mapped = unsafe { raw::mmap(addr, len, prot, flags, fd, offset) };
+    if flags & libc::MAP_ANONYMOUS != 0 && mapped != libc::MAP_FAILED {
+        ANONYMOUS.fetch_add(len, Ordering::Relaxed);
+    }
+    mapped
 }
 
 /// `mmap(2)`.

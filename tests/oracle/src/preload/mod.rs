@@ -15,6 +15,7 @@ mod memory;
 mod raw;
 mod sockets;
 
+pub use memory::anonymous_bytes;
 pub(crate) use raw::{close, mmap, munmap, syscall};
 
 /// Names the functions, so that the linker takes them from this crate. A program must call this.
