@@ -1,26 +1,30 @@
-//! What posts and polls cost: builds `tests/bench` as a program would be built, lets callgrind count, and has the table
-//! printed.
+//! What posts and polls cost: builds `tests/bench` as a program would be built, lets callgrind count, and has the rest
+//! measured and the table printed. Both run over the C providers that the lab has unpacked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::process::{spelled, succeed};
 use crate::progress::Step;
-use crate::setup::{self, Need};
+use crate::setup::{self, Need, providers};
 
 const LIMIT: Duration = Duration::from_secs(600);
+
+/// What a measurement cannot do without.
+const NEEDS: &[Need] = &[Need::Valgrind, Need::Providers];
 
 /// Measures and prints the table. `Ok(false)` says that a must was missed.
 ///
 /// # Errors
-/// valgrind is missing, the build failed, or there are no figures.
+/// valgrind or the providers are missing, the build failed, or there are no figures.
 pub fn bench(lab: &Lab, json: bool) -> Result<bool> {
-    if !Need::Valgrind.is_there(lab)
-        && let Err(mut missing) = setup::provide(lab, &[Need::Valgrind])
+    let missing: Vec<Need> = NEEDS.iter().copied().filter(|need| !need.is_there(lab)).collect();
+    if !missing.is_empty()
+        && let Err(mut missing) = setup::provide(lab, &missing)
         && let Some((_, error)) = missing.pop()
     {
         return Err(error);
@@ -28,36 +32,57 @@ pub fn bench(lab: &Lab, json: bool) -> Result<bool> {
     let log = lab.logs().join("bench.log");
     fs::write(&log, "").map_err(Error::file(&log))?;
     let mut step = Step::aside("bench");
-    let (program, counted) = count(lab, &log, &mut step)?;
-    step.end("measured");
-    let mut report = report(&program, &counted);
+    succeed(&mut build(lab), &log, &mut step, LIMIT)?;
+    succeed(&mut count(lab)?, &log, &mut step, LIMIT)?;
+    let mut report = report(lab)?;
     if json {
         report.arg("--json");
     }
-    let status = report.status().map_err(|source| Error::Start { program: spelled(&report), source })?;
-    match status.code() {
-        Some(0) => Ok(true),
-        Some(1) => Ok(false),
-        _ => Err(Error::Failed { command: spelled(&report), status, tail: String::new() }),
+    let output = measured(&mut report)?;
+    step.end("measured");
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    Ok(output.status.success())
+}
+
+fn build(lab: &Lab) -> Command {
+    let mut cargo = lab.cargo();
+    cargo.args(["build", "--release", "--bin", "directverbs-bench"]);
+    cargo
+}
+
+/// The counted part, under callgrind.
+fn count(lab: &Lab) -> Result<Command> {
+    let program = program(lab)?;
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--collect-atstart=no", "--combine-dumps=yes"]);
+    command.arg(format!("--callgrind-out-file={}", counted(lab).display()));
+    command.arg(program.get_program()).args(program.get_args()).arg("count");
+    Ok(command)
+}
+
+/// The rest, and the table.
+fn report(lab: &Lab) -> Result<Command> {
+    let mut command = program(lab)?;
+    command.arg("report").arg("--counted").arg(counted(lab));
+    Ok(command)
+}
+
+fn program(lab: &Lab) -> Result<Command> {
+    providers::command(lab, Path::new(&lab.target.join("release/directverbs-bench")))
+}
+
+fn counted(lab: &Lab) -> PathBuf {
+    lab.dir.join("callgrind.out")
+}
+
+/// Runs the part that prints figures; a must that was missed is a result like any other.
+fn measured(report: &mut Command) -> Result<Output> {
+    let output = report.output().map_err(|source| Error::Start { program: spelled(report), source })?;
+    match output.status.code() {
+        Some(0 | 1) => Ok(output),
+        _ => {
+            let tail = String::from_utf8_lossy(&output.stderr).into_owned();
+            Err(Error::Failed { command: spelled(report), status: output.status, tail })
+        }
     }
-}
-
-/// Builds the program and runs its counted part under callgrind. Gives the program, and what callgrind wrote.
-fn count(lab: &Lab, log: &Path, step: &mut Step) -> Result<(PathBuf, PathBuf)> {
-    let mut build = lab.cargo();
-    build.args(["build", "--release", "--bin", "directverbs-bench"]);
-    succeed(&mut build, log, step, LIMIT)?;
-    let program = lab.target.join("release/directverbs-bench");
-    let counted = lab.dir.join("callgrind.out");
-    let mut callgrind = Command::new("valgrind");
-    callgrind.args(["--tool=callgrind", "--collect-atstart=no", "--combine-dumps=yes"]);
-    callgrind.arg(format!("--callgrind-out-file={}", counted.display())).arg(&program).arg("count");
-    succeed(&mut callgrind, log, step, LIMIT)?;
-    Ok((program, counted))
-}
-
-fn report(program: &Path, counted: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.arg("report").arg("--counted").arg(counted);
-    command
 }
