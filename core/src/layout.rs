@@ -51,7 +51,7 @@ pub struct BitField {
 /// A structure that a device reads or writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// Vendor module: `bnxt_re` or `ionic`.
+    /// Vendor module: `bnxt_re` or `ionic`; `uverbs` for the ABI of Linux.
     pub family: &'static str,
     /// Name of the Rust type.
     pub name: &'static str,
@@ -99,10 +99,13 @@ pub const fn placed<const N: usize>(mut fields: [BitField; N]) -> [BitField; N] 
 }
 
 /// Joins the lines of a doc comment; the lines are known at compile time.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! doc_line {
     ($($line:literal)*) => { concat!($($line,)* "").trim_ascii() };
 }
-pub(crate) use doc_line;
+#[doc(hidden)]
+pub use doc_line;
 
 /// Declares a word of bit fields, least significant bit first; `__` is a reserved field and may repeat.
 ///
@@ -154,6 +157,9 @@ pub(crate) use bits;
 /// }
 /// ```
 /// Two literals name the family and the kernel driver's structure (`""` if there is none). Fields are listed without gaps.
+/// A platform crate that declares its own needs `zerocopy` and `static_assertions` among its dependencies.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! layout {
     (
         $(#[doc = $doc:literal])*
@@ -199,7 +205,8 @@ macro_rules! layout {
     (@bits) => { &[] };
     (@bits $bits:ty) => { <$bits as $crate::layout::BitWord>::BITS };
 }
-pub(crate) use layout;
+#[doc(hidden)]
+pub use layout;
 
 /// All layouts of all families that are compiled in.
 pub fn all() -> impl Iterator<Item = &'static Layout> {
