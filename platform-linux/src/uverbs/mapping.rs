@@ -1,0 +1,142 @@
+//! What is mapped, until it is dropped.
+
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::kernel::{Fd, Kernel, MapRequest, Protection};
+use crate::error::{Error, Remedy, Result};
+
+/// Mapped pages. They are unmapped when dropped.
+pub struct Mapping {
+    kernel: Arc<dyn Kernel>,
+    address: NonNull<u8>,
+    length: usize,
+    /// Process that has mapped them.
+    owner: u32,
+}
+
+// SAFETY: the address is that of memory that lives as long as the mapping, whoever holds it; access to its contents is
+// by raw pointer, at the peril of the one who dereferences it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; the methods only read the fields.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    pub(super) fn new(kernel: &Arc<dyn Kernel>, request: &MapRequest, object: &'static str) -> Result<Self> {
+        let address = kernel.map(request).map_err(|errno| Error::Call {
+            object,
+            method: "mmap",
+            errno,
+            remedy: Remedy::for_call(errno, kernel.memlock_limit()),
+        })?;
+        Ok(Self { kernel: Arc::clone(kernel), address, length: request.length, owner: kernel.process() })
+    }
+
+    /// Maps `length` bytes at the cookie `offset` of `file`.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn of_file(
+        kernel: &Arc<dyn Kernel>,
+        file: Fd,
+        offset: u64,
+        length: usize,
+        protection: Protection,
+        object: &'static str,
+    ) -> Result<Self> {
+        Self::new(kernel, &MapRequest { file: Some(file), offset, length, protection }, object)
+    }
+
+    /// First byte.
+    pub fn address(&self) -> NonNull<u8> {
+        self.address
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mapping({:p}, {})", self.address, self.length)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // A child after fork does not have the mapping; something else may be in its place.
+        if self.kernel.process() != self.owner {
+            return;
+        }
+        // SAFETY: it was mapped by `new`, and its owner gives it up. The kernel fails only for ranges that are no mapping.
+        let _ = unsafe { self.kernel.unmap(self.address, self.length) };
+    }
+}
+
+/// Zeroed memory of whole pages that a device may be given: a ring, or a buffer of messages.
+///
+/// A device may write to it at any time, so its contents are reached by volatile copies or as a ring.
+#[derive(Debug)]
+pub struct Pages {
+    mapping: Mapping,
+}
+
+impl Pages {
+    /// At least `length` bytes, and one page at least.
+    ///
+    /// # Errors
+    /// There is no memory, or `length` is too large.
+    pub fn new(kernel: &Arc<dyn Kernel>, length: usize) -> Result<Self> {
+        let page = kernel.page_size();
+        let length = length.max(1).checked_next_multiple_of(page).ok_or(Error::Value {
+            object: "memory",
+            attribute: "length",
+            what: "is more than there are addresses",
+        })?;
+        let request = MapRequest { file: None, offset: 0, length, protection: Protection::ReadWrite };
+        Ok(Self { mapping: Mapping::new(kernel, &request, "memory")? })
+    }
+
+    /// Address of the first byte, as the kernel and the device are told it.
+    pub fn address(&self) -> u64 {
+        self.mapping.address.as_ptr() as u64
+    }
+
+    /// Bytes, whole pages.
+    pub fn len(&self) -> usize {
+        self.mapping.length
+    }
+
+    /// Copies `bytes` to `offset`; `false`, and nothing written, if they do not fit.
+    #[must_use]
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> bool {
+        let Some(first) = self.range(offset, bytes.len()) else { return false };
+        for (i, byte) in bytes.iter().enumerate() {
+            // SAFETY: `range` has checked that all of it lies in the mapping, which only this object hands out; the device
+            // may write at the same time, hence volatile.
+            unsafe { first.add(i).write_volatile(*byte) }
+        }
+        true
+    }
+
+    /// Fills `bytes` from `offset`; `false`, and nothing read, if they do not fit.
+    #[must_use]
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> bool {
+        let Some(first) = self.range(offset, bytes.len()) else { return false };
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            // SAFETY: as in `write`.
+            *byte = unsafe { first.add(i).read_volatile() };
+        }
+        true
+    }
+
+    /// Where `length` bytes at `offset` are.
+    fn range(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(length)?;
+        // SAFETY: the offset lies in the mapping, or right behind its last byte.
+        (end <= self.mapping.length).then(|| unsafe { self.mapping.address.add(offset) })
+    }
+}

@@ -1,0 +1,25 @@
+//! How the kernel is asked.
+//!
+//! - [`abi`]: structures and numbers, as data.
+//! - [`Kernel`]: the seam through which every system call of the crate goes; [`Linux`] is the real one.
+//! - [`Call`]: a packet for `ioctl`, built from typed attributes.
+//! - [`CommandFile`]: an opened device file, to which calls and commands go.
+//! - [`Mapping`] and [`Pages`]: what is mapped, until it is dropped.
+
+pub mod abi;
+mod call;
+mod command;
+mod file;
+mod kernel;
+mod linux;
+mod mapping;
+
+#[cfg(test)]
+pub(crate) mod model;
+
+pub use call::{Answer, Call};
+pub use command::Uhw;
+pub use file::{CommandFile, EventFile};
+pub use kernel::{Fd, Kernel, MapRequest, Protection};
+pub use linux::Linux;
+pub use mapping::{Mapping, Pages};
