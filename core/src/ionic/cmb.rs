@@ -1,7 +1,8 @@
 //! Queues in controller memory (CMB): what is asked for, what is granted, and the copy from the host's ring.
 
 use super::doorbell::{QueueDoorbell, RingIdx};
-use crate::queue::{DeviceMemory, Doorbell, RingMemory};
+use super::work::WORDS;
+use crate::queue::{DeviceMemory, Doorbell, EntryRing};
 use crate::verbs::PlanError;
 
 /// Whether a queue shall be in controller memory.
@@ -104,6 +105,11 @@ impl CmbGrant {
         matches!(self, Self::Cmb { express: true, .. })
     }
 
+    /// Whether stores are combined: they are flushed.
+    const fn combined(self) -> bool {
+        matches!(self, Self::Cmb { mapping: Mapping::WriteCombined, .. })
+    }
+
     /// The reply's byte in the user ABI: what [`CmbPreference::granted`] reads.
     pub const fn to_abi(self) -> u8 {
         match self {
@@ -145,54 +151,65 @@ pub struct Cmb<M> {
     pub mapping: Mapping,
 }
 
-/// Where a ring is and how the device learns of new WQEs.
+impl<M> Cmb<M> {
+    /// What was granted.
+    pub const fn grant(&self) -> CmbGrant {
+        CmbGrant::Cmb { express: self.express, mapping: self.mapping }
+    }
+}
+
+/// A ring, and how the device learns of new WQEs.
 pub(super) struct Publish<'q, 'm> {
-    pub ring: &'q RingMemory<'m>,
+    pub ring: &'q EntryRing<'m, WORDS>,
     pub doorbell: QueueDoorbell,
-    pub mask: u16,
-    pub stride_log2: u8,
 }
 
 const BLOCK: usize = 64;
 
 impl Publish<'_, '_> {
-    /// Tells the device of the WQEs from `start` up to `end`: barrier and doorbell.
+    /// Tells the device of the WQEs up to position `end`: barrier and doorbell.
     #[inline(always)]
-    pub fn host<D: Doorbell>(&self, end: u16, doorbell: &D) {
+    pub fn host<D: Doorbell>(&self, end: u32, doorbell: &D) {
         doorbell.to_device();
-        doorbell.store(self.doorbell.register(), self.doorbell.index(RingIdx(end)));
+        doorbell.store(self.doorbell.register(), self.doorbell.index(RingIdx(self.ring.index(end) as u16)));
     }
 
-    /// Copies the WQEs from `start` up to `end`, and tells the device of them.
+    /// Copies the WQEs from position `start` up to `end`, and tells the device of them.
     #[inline(never)]
-    pub fn cmb<M: DeviceMemory, D: Doorbell>(&self, cmb: &Cmb<M>, start: u16, end: u16, doorbell: &D) {
-        let combined = cmb.mapping == Mapping::WriteCombined;
-        if cmb.express {
+    pub fn controller<M: DeviceMemory, D: Doorbell>(
+        &self,
+        memory: &M,
+        grant: CmbGrant,
+        start: u32,
+        end: u32,
+        doorbell: &D,
+    ) {
+        let combined = grant.combined();
+        if grant.express() {
             let mut position = start;
             while position != end {
-                let first = usize::from(position) << self.stride_log2;
-                let last = first + (1 << self.stride_log2) - BLOCK;
-                self.copy(&cmb.memory, first, last);
+                let first = self.ring.offset(position);
+                let last = first + self.ring.stride() - BLOCK;
+                self.copy(memory, first, last);
                 // The express doorbell is in the last block: all others must be there before it.
                 doorbell.to_device();
                 if combined {
                     doorbell.wc_flush();
                 }
-                self.copy(&cmb.memory, last, last + BLOCK);
-                position = position.wrapping_add(1) & self.mask;
+                self.copy(memory, last, last + BLOCK);
+                position = position.wrapping_add(1);
             }
             if combined {
                 doorbell.wc_flush();
             }
             return;
         }
-        let at = |index: usize| index << self.stride_log2;
-        let (start, stop) = (usize::from(start), usize::from(end));
-        if start > stop {
-            self.copy(&cmb.memory, at(start), at(usize::from(self.mask) + 1));
-            self.copy(&cmb.memory, 0, at(stop));
+        let (from, to) = (self.ring.offset(start), self.ring.offset(end));
+        if from > to {
+            self.copy(memory, from, self.ring.offset(self.ring.mask()) + self.ring.stride());
+            self.copy(memory, 0, to);
         } else {
-            self.copy(&cmb.memory, at(start), at(stop));
+            self.copy(memory, from, to);
         }
         if combined {
             doorbell.wc_flush();
@@ -203,7 +220,7 @@ impl Publish<'_, '_> {
     /// Copies whole blocks.
     fn copy<M: DeviceMemory>(&self, memory: &M, from: usize, to: usize) {
         for offset in (from..to).step_by(BLOCK) {
-            if let Some(block) = self.ring.load::<[u8; BLOCK]>(offset) {
+            if let Some(block) = self.ring.memory().load::<[u8; BLOCK]>(offset) {
                 memory.store_64(offset, &block);
             }
         }

@@ -6,9 +6,9 @@ use core::slice::IterMut;
 use super::cqe::{IdxTimestamp, RecvCqe, RecvOp, SrcQpnOp, Status};
 use super::recv::RecvQueue;
 use super::send::{MSN_MASK, SendQueue, SqFlags, SqRecord};
-use super::work::WorkRing;
+use super::work::Flush;
 use crate::queue::{DeviceMemory, Store};
-use crate::verbs::{FaultKind, QpId, WcFlags, WcOpcode, WcStatus, WorkCompletion};
+use crate::verbs::{CqId, FaultKind, QpId, WcFlags, WcOpcode, WcStatus, WorkCompletion};
 
 /// Where completions go.
 pub(super) type Slots<'o> = IterMut<'o, WorkCompletion>;
@@ -24,11 +24,12 @@ impl Credit {
     }
 }
 
-impl<M> WorkRing<'_, M> {
-    fn begin_flush(&mut self) {
-        self.flush = true;
-        self.flush_seq = self.flush_seq.wrapping_add(1);
-    }
+/// A request that has completed with success.
+#[derive(Clone, Copy)]
+pub(super) struct Completed {
+    pub wr_id: u64,
+    pub length: u32,
+    pub opcode: WcOpcode,
 }
 
 fn flushed(wr_id: u64, qp: QpId) -> WorkCompletion {
@@ -36,63 +37,89 @@ fn flushed(wr_id: u64, qp: QpId) -> WorkCompletion {
 }
 
 impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
-    /// All messages before `msn` have completed, the last one with `error` if there is one.
+    /// All messages before `msn` have completed. Takes the one request that this completes, if it is just one, and
+    /// signaled; `None`, and nothing was done, otherwise.
     #[inline(always)]
+    pub(super) fn complete_one(&mut self, cq: CqId, msn: u32) -> Option<Completed> {
+        let cons = self.ring.cons;
+        let msn_next = self.msn_cons.wrapping_add(1);
+        let record = self.record(cons);
+        let oldest = self.acked == cons && cons != self.ring.prod && record.flags == SqFlags::REMOTE;
+        if self.plain_cq != cq.get() || (msn ^ msn_next) & MSN_MASK != 0 || !oldest || !record.signaled() {
+            return None;
+        }
+        let done = Completed { wr_id: record.wr_id, length: record.length, opcode: record.opcode };
+        (self.ring.cons, self.acked) = (cons.wrapping_add(1), cons.wrapping_add(1));
+        self.msn_cons = msn_next;
+        Some(done)
+    }
+
+    /// All messages before `msn` have completed, the last one with `error` if there is one.
     pub(super) fn complete_message(
         &mut self,
         msn: u32,
         error: Option<Status>,
         timestamp: u64,
     ) -> Result<(), FaultKind> {
-        if self.ring.flush {
+        if self.ring.flush() == Flush::Yes {
             return Ok(());
         }
         let msn = msn & MSN_MASK;
         let completed = msn.wrapping_sub(self.msn_cons) & MSN_MASK;
-        let outstanding = self.msn_prod.wrapping_sub(self.msn_cons) & MSN_MASK;
+        let outstanding = self.msn_prod().wrapping_sub(self.msn_cons) & MSN_MASK;
         if completed == 0 || completed > outstanding {
             return Err(FaultKind::BadIndex { qp: self.qp.get(), index: msn });
         }
-        let mut number = self.msn_cons;
-        let mut last = 0;
-        while number != msn {
-            last = self.records.get(number as usize & usize::from(self.ring.mask)).msn_idx;
-            self.records.get_mut(last.into()).timestamp = timestamp;
-            number = number.wrapping_add(1) & MSN_MASK;
-        }
         self.msn_cons = msn;
-        if let Some(status) = error {
-            fail(self.records.get_mut(last.into()), status);
+        let mut left = completed;
+        while left != 0 && self.acked != self.ring.prod {
+            let record = self.record_mut(self.acked);
+            if record.flags.contains(SqFlags::REMOTE) {
+                record.timestamp = timestamp;
+                left -= 1;
+                if left == 0
+                    && let Some(status) = error
+                {
+                    fail(record, status);
+                }
+            }
+            self.acked = self.acked.wrapping_add(1);
         }
         Ok(())
     }
 
     /// The request at `index` has completed, with `error` if there is one.
-    #[inline(always)]
     pub(super) fn complete_position(
         &mut self,
         index: u16,
         error: Option<Status>,
         timestamp: u64,
     ) -> Result<(), FaultKind> {
-        if self.ring.flush {
+        if self.ring.flush() == Flush::Yes {
             return Ok(());
         }
         if error == Some(Status::WQE_FLUSHED) {
             // It names no request. What has completed is reported first, then the rest is flushed.
-            self.flush_hint = true;
+            self.set_flush(Flush::Told);
             return Ok(());
         }
-        let index = index & self.ring.mask;
-        if self.ring.used(index) >= self.ring.used(self.ring.prod) {
-            return Err(FaultKind::BadIndex { qp: self.qp.get(), index: index.into() });
+        let ahead = self.ring.wqes.index(u32::from(index).wrapping_sub(self.ring.cons));
+        let position = self.ring.cons.wrapping_add(ahead);
+        if ahead >= self.ring.used(self.ring.prod) {
+            let index = self.ring.wqes.index(index.into());
+            return Err(FaultKind::BadIndex { qp: self.qp.get(), index });
         }
-        let record = self.records.get_mut(index.into());
-        record.flags |= SqFlags::LOCAL_DONE;
+        let record = self.record_mut(position);
         record.timestamp = timestamp;
+        let before = record.flags;
         if let Some(status) = error {
-            record.flags -= SqFlags::REMOTE;
+            record.flags |= SqFlags::DONE;
             fail(record, status);
+        } else if !before.contains(SqFlags::REMOTE) {
+            record.flags |= SqFlags::DONE;
+        }
+        if record.flags.difference(before).contains(SqFlags::DONE) {
+            self.set_done(self.done.wrapping_add(1));
         }
         Ok(())
     }
@@ -100,62 +127,61 @@ impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
     /// Whether the oldest request has completed.
     #[inline(always)]
     fn ready(&self) -> bool {
-        if self.ring.prod == self.ring.cons {
+        let cons = self.ring.cons;
+        if cons == self.ring.prod {
             return false;
         }
-        let record = self.records.get(self.ring.cons.into());
-        if record.flags.contains(SqFlags::REMOTE) {
-            record.seq != self.msn_cons as u16 & self.ring.mask
-        } else {
-            record.flags.contains(SqFlags::LOCAL_DONE)
-        }
+        let flags = self.record(cons).flags;
+        flags.contains(SqFlags::DONE) || flags.contains(SqFlags::REMOTE) && cons != self.acked
     }
 
     /// Reports what has completed, in order, as long as there is room. `true` if something is left for want of room.
-    #[inline(always)]
     pub(super) fn drain(&mut self, slots: &mut Slots<'_>, credit: &mut Credit) -> bool {
-        if self.ring.flush {
+        if self.ring.flush() == Flush::Yes {
             return false;
         }
         while slots.len() != 0 {
             if !self.ready() {
-                if self.flush_hint {
-                    self.ring.begin_flush();
+                if self.ring.flush() == Flush::Told {
+                    self.begin_flush();
                 }
                 return false;
             }
-            let record = self.records.get(self.ring.cons.into());
+            let cons = self.ring.cons;
+            let record = *self.record(cons);
             credit.add(1);
-            self.ring.cons = self.ring.next(self.ring.cons);
-            let success = record.status == WcStatus::Success;
-            if success && !record.flags.contains(SqFlags::SIGNALED) {
+            self.ring.cons = cons.wrapping_add(1);
+            if record.flags.contains(SqFlags::DONE) {
+                self.set_done(self.done.wrapping_sub(1));
+            }
+            if self.acked == cons {
+                self.acked = self.ring.cons;
+            }
+            let failed = record.flags.contains(SqFlags::FAILED);
+            if !failed && !record.signaled() {
                 continue;
             }
             let Some(slot) = slots.next() else { return false };
-            *slot = WorkCompletion {
-                wr_id: record.wr_id,
-                timestamp: record.timestamp,
-                byte_len: if success { record.length } else { 0 },
-                vendor_err: if success { 0 } else { record.length },
-                qp: self.qp,
-                status: record.status,
-                opcode: if success { record.opcode } else { WcOpcode::default() },
-                ..WorkCompletion::default()
-            };
-            if !success {
-                self.ring.begin_flush();
+            let (wr_id, timestamp, qp) = (record.wr_id, record.timestamp, self.qp);
+            if failed {
+                let (status, vendor_err) = (Status(record.length).wc_status(), record.length);
+                *slot =
+                    WorkCompletion { wr_id, timestamp, vendor_err, qp, status, ..WorkCompletion::default() };
+                self.begin_flush();
                 return false;
             }
+            let (byte_len, opcode) = (record.length, record.opcode);
+            *slot = WorkCompletion { wr_id, timestamp, byte_len, qp, opcode, ..WorkCompletion::default() };
         }
-        self.flush_hint || self.ready()
+        self.ring.flush() == Flush::Told || self.ready()
     }
 
     /// Reports the rest as flushed, as long as there is room. `false` if there was not.
     pub(super) fn flush_out(&mut self, slots: &mut Slots<'_>, credit: &mut Credit) -> bool {
-        while self.ring.flush && self.ring.cons != self.ring.prod {
+        while self.ring.flush() == Flush::Yes && self.ring.cons != self.ring.prod {
             let Some(slot) = slots.next() else { return false };
-            *slot = flushed(self.records.get(self.ring.cons.into()).wr_id, self.qp);
-            self.ring.cons = self.ring.next(self.ring.cons);
+            *slot = flushed(self.record(self.ring.cons).wr_id, self.qp);
+            self.ring.cons = self.ring.cons.wrapping_add(1);
             // The device reports nothing for it any more.
             credit.add(1);
         }
@@ -163,15 +189,18 @@ impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
     }
 
     /// Begins to flush what is outstanding, and what is posted from now on.
-    pub(super) fn set_error(&mut self) {
-        self.ring.begin_flush();
+    #[cold]
+    pub(super) fn begin_flush(&mut self) {
+        self.set_flush(Flush::Yes);
+        self.ring.flush_seq = self.ring.flush_seq.wrapping_add(1);
     }
 
     /// Forgets what is outstanding, and tells how many requests that were.
     pub(super) fn abandon(&mut self) -> u32 {
         let count = self.outstanding();
-        self.ring.cons = self.ring.prod;
-        self.msn_cons = self.msn_prod;
+        (self.ring.cons, self.acked) = (self.ring.prod, self.ring.prod);
+        self.msn_cons = self.msn_prod();
+        self.set_done(0);
         count
     }
 }
@@ -179,7 +208,7 @@ impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
 #[cold]
 fn fail(record: &mut SqRecord, status: Status) {
     record.length = status.0;
-    record.status = status.wc_status();
+    record.flags |= SqFlags::FAILED;
 }
 
 impl<S: Store, M: DeviceMemory> RecvQueue<'_, S, M> {
@@ -192,23 +221,23 @@ impl<S: Store, M: DeviceMemory> RecvQueue<'_, S, M> {
         slots: &mut Slots<'_>,
         credit: &mut Credit,
     ) -> Result<(), FaultKind> {
-        if self.ring.flush {
+        if self.ring.flush() == Flush::Yes {
             return Ok(());
         }
         if error == Some(Status::WQE_FLUSHED) {
-            self.ring.begin_flush();
+            self.begin_flush();
             return Ok(());
         }
         let place = IdxTimestamp::from_bits(cqe.wqe_idx_timestamp.get());
         let index = place.wqe_idx();
         let record = self.records.get_mut(index.into());
-        if index > self.ring.mask || !record.posted {
+        if u32::from(index) > self.ring.wqes.mask() || !record.posted {
             return Err(FaultKind::BadIndex { qp: self.qp.get(), index: index.into() });
         }
         record.posted = false;
         let wr_id = record.wr_id;
-        while self.ring.cons != self.ring.prod && !self.records.get(self.ring.cons.into()).posted {
-            self.ring.cons = self.ring.next(self.ring.cons);
+        while self.ring.cons != self.ring.prod && !self.record_mut(self.ring.cons).posted {
+            self.ring.cons = self.ring.cons.wrapping_add(1);
         }
         credit.add(1);
         let Some(slot) = slots.next() else { return Ok(()) };
@@ -223,7 +252,7 @@ impl<S: Store, M: DeviceMemory> RecvQueue<'_, S, M> {
                 status,
                 ..WorkCompletion::default()
             };
-            self.ring.begin_flush();
+            self.begin_flush();
             return Ok(());
         }
         let source = SrcQpnOp::from_bits(cqe.src_qpn_op.get());
@@ -257,22 +286,25 @@ impl<S: Store, M: DeviceMemory> RecvQueue<'_, S, M> {
 
     /// Reports the rest as flushed, as long as there is room. `false` if there was not.
     pub(super) fn flush_out(&mut self, slots: &mut Slots<'_>, credit: &mut Credit) -> bool {
-        while self.ring.flush && self.ring.cons != self.ring.prod {
-            let record = self.records.get_mut(self.ring.cons.into());
+        while self.ring.flush() == Flush::Yes && self.ring.cons != self.ring.prod {
+            let qp = self.qp;
+            let record = self.record_mut(self.ring.cons);
             if record.posted {
                 let Some(slot) = slots.next() else { return false };
                 record.posted = false;
-                *slot = flushed(record.wr_id, self.qp);
+                *slot = flushed(record.wr_id, qp);
                 credit.add(1);
             }
-            self.ring.cons = self.ring.next(self.ring.cons);
+            self.ring.cons = self.ring.cons.wrapping_add(1);
         }
         true
     }
 
     /// Begins to flush what is outstanding, and what is posted from now on.
-    pub(super) fn set_error(&mut self) {
-        self.ring.begin_flush();
+    #[cold]
+    pub(super) fn begin_flush(&mut self) {
+        self.ring.set_flush(Flush::Yes);
+        self.ring.flush_seq = self.ring.flush_seq.wrapping_add(1);
     }
 
     /// Forgets what is outstanding, and tells how many requests that were.

@@ -6,12 +6,15 @@
 //! posted to or at the end of a poll, when the credit is used up, and to arm the queue.
 
 use super::completion::{Credit, Slots};
-use super::cqe::{CQE_LOG2, CqeType, IdxTimestamp, QTF_OFFSET, QidTypeFlags, RecvCqe, SendCqe, Status};
+use super::cqe::{CqeType, IdxTimestamp, QTF_OFFSET, QidTypeFlags, RecvCqe, SendCqe, Status};
 use super::doorbell::{DbRing, QueueDoorbell, QueueType, RingIdx};
-use super::plan::CqPlan;
+use super::plan::{CqPlan, RingPlan};
 use super::qp::QueuePair;
-use crate::queue::{DeviceMemory, Doorbell, RingMemory, Store};
-use crate::verbs::{CqFault, CqId, Endpoints, FaultKind, MemoryError, Pollable, WorkCompletion};
+use crate::queue::{DeviceMemory, Doorbell, EntryRing, RingMemory, Store};
+use crate::verbs::{CqFault, CqId, Endpoints, FaultKind, MemoryError, Pollable, QpId, WorkCompletion};
+
+/// Word of a CQE whose high half holds the color.
+const QTF_WORD: usize = QTF_OFFSET / 8;
 
 /// Queue pair number of CQEs whose queue pair is gone.
 pub const STALE_QID: u32 = 0xff_ffff;
@@ -41,26 +44,79 @@ pub struct CqState {
     pub left: Option<u32>,
 }
 
-/// The ring of one pipeline.
+/// A CQE as it was read.
+#[derive(Clone, Copy)]
+struct Cqe([u64; 4]);
+
+impl Cqe {
+    #[inline(always)]
+    fn send(self) -> SendCqe {
+        zerocopy::transmute!(self.0.map(u64::to_le))
+    }
+
+    #[inline(always)]
+    fn recv(self) -> RecvCqe {
+        zerocopy::transmute!(self.0.map(u64::to_le))
+    }
+
+    #[inline(always)]
+    fn bytes(self) -> [u8; 32] {
+        zerocopy::transmute!(self.0.map(u64::to_le))
+    }
+}
+
+/// The ring of one pipeline. Positions count on without wrapping; a CQE is at its position modulo the depth.
 #[derive(Debug)]
 pub struct CqRing<'m> {
-    memory: RingMemory<'m>,
+    cqes: EntryRing<'m, 4>,
     doorbell: QueueDoorbell,
     id: CqId,
-    mask: u16,
-    state: CqState,
+    /// Position of the next entry to read.
+    prod: u32,
+    /// Position that the device was last told of.
+    cons: u32,
+    /// [`COLOR`] if new entries have it, or 0.
+    color: u32,
+    reserve: i32,
     credit: Credit,
-    /// [`Endpoints::flush_seq`] up to which flushes are reported; `None` if that is not known.
-    flush_seen: Option<u32>,
+    /// Credit at which the doorbell is rung: none, or any if an arm is due.
+    sync_at: i32,
+    stale: u32,
+    deferred_arm: Option<bool>,
+    arm_any: u32,
+    arm_solicited: u32,
+    left: Option<u32>,
+    /// [`Endpoints::flush_seq`] up to which flushes are reported, or [`UNKNOWN`].
+    flush_seen: u64,
 }
+
+/// The color in the high half of a CQE's last word.
+const COLOR: u32 = QidTypeFlags::new().with_color(true).into_bits().swap_bytes();
+
+/// More than any [`Endpoints::flush_seq`].
+const UNKNOWN: u64 = u64::MAX;
 
 impl<'m> CqRing<'m> {
     fn build(id: CqId, qtype: QueueType, plan: &CqPlan, memory: RingMemory<'m>) -> Result<Self, MemoryError> {
-        memory.check("completion ring", plan.ring.bytes(), 4096)?;
-        let mask = plan.ring.mask();
-        let state = CqState { color: true, reserve: mask.into(), ..CqState::default() };
-        let doorbell = QueueDoorbell::completion_queue(qtype, id);
-        Ok(Self { memory, doorbell, id, mask, state, credit: Credit(0), flush_seen: None })
+        let RingPlan { depth_log2, stride_log2 } = plan.ring;
+        let cqes = EntryRing::new("completion ring", memory, depth_log2, stride_log2)?;
+        Ok(Self {
+            reserve: cqes.mask() as i32,
+            cqes,
+            doorbell: QueueDoorbell::completion_queue(qtype, id),
+            id,
+            prod: 0,
+            cons: 0,
+            color: COLOR,
+            credit: Credit(0),
+            sync_at: 0,
+            stale: 0,
+            deferred_arm: None,
+            arm_any: 0,
+            arm_solicited: 0,
+            left: None,
+            flush_seen: UNKNOWN,
+        })
     }
 
     /// An empty ring. Its memory is zeroed, or old bytes would be taken for completions.
@@ -74,7 +130,7 @@ impl<'m> CqRing<'m> {
         memory: RingMemory<'m>,
     ) -> Result<Self, MemoryError> {
         let mut ring = Self::build(id, qtype, plan, memory)?;
-        ring.memory.zero();
+        ring.cqes.memory_mut().zero();
         Ok(ring)
     }
 
@@ -91,19 +147,22 @@ impl<'m> CqRing<'m> {
     ) -> Result<Self, MemoryError> {
         let mut ring = Self::build(id, qtype, plan, memory)?;
         let indices = [
-            ("prod", state.prod),
-            ("cons", state.cons),
-            ("arm_any", state.arm_any),
-            ("arm_solicited", state.arm_solicited),
+            ("prod", state.prod, &mut ring.prod),
+            ("cons", state.cons, &mut ring.cons),
+            ("arm_any", state.arm_any, &mut ring.arm_any),
+            ("arm_solicited", state.arm_solicited, &mut ring.arm_solicited),
         ];
-        for (what, value) in indices {
-            if value > ring.mask {
+        for (what, value, field) in indices {
+            if u32::from(value) > ring.cqes.mask() {
                 let bits = plan.ring.depth_log2.into();
                 return Err(MemoryError::OutOfRange { what, value: value.into(), bits });
             }
+            *field = value.into();
         }
-        ring.state = *state;
-        ring.credit = Credit(state.reserve_pending);
+        ring.color = if state.color { COLOR } else { 0 };
+        (ring.reserve, ring.credit) = (state.reserve, Credit(state.reserve_pending));
+        (ring.stale, ring.left) = (state.stale, state.left);
+        ring.set_arm(state.deferred_arm);
         Ok(ring)
     }
 
@@ -115,14 +174,31 @@ impl<'m> CqRing<'m> {
 
     /// Its state as plain data.
     pub fn state(&self) -> CqState {
-        CqState { reserve_pending: self.credit.0, ..self.state }
+        let index = |position| self.cqes.index(position) as u16;
+        CqState {
+            prod: index(self.prod),
+            cons: index(self.cons),
+            color: self.color != 0,
+            reserve: self.reserve,
+            reserve_pending: self.credit.0,
+            stale: self.stale,
+            deferred_arm: self.deferred_arm,
+            arm_any: index(self.arm_any),
+            arm_solicited: index(self.arm_solicited),
+            left: self.left,
+        }
     }
 
     /// Spends credit for `requests` about to be posted, and rings the doorbell if it is used up or an arm is due.
     #[inline(always)]
     pub(super) fn spend<D: Doorbell>(&mut self, requests: u32, doorbell: &D) {
-        self.state.reserve = self.state.reserve.wrapping_sub(requests as i32);
-        if self.state.reserve <= 0 || self.state.deferred_arm.is_some() {
+        self.reserve = self.reserve.wrapping_sub(requests as i32);
+        self.sync_if_due(doorbell);
+    }
+
+    #[inline(always)]
+    fn sync_if_due<D: Doorbell>(&mut self, doorbell: &D) {
+        if self.reserve <= self.sync_at {
             self.sync(doorbell);
         }
     }
@@ -130,52 +206,118 @@ impl<'m> CqRing<'m> {
     #[cold]
     #[inline(never)]
     fn sync<D: Doorbell>(&mut self, doorbell: &D) {
-        let state = &mut self.state;
-        if state.cons != state.prod {
-            state.reserve = state.reserve.saturating_add(self.credit.0).min(self.mask.into());
+        if self.cqes.index(self.cons) != self.cqes.index(self.prod) {
+            self.reserve = self.reserve.saturating_add(self.credit.0).min(self.cqes.mask() as i32);
             self.credit = Credit(0);
-            state.cons = state.prod;
-            doorbell.store(self.doorbell.register(), self.doorbell.index(RingIdx(state.prod)));
+            self.cons = self.prod;
+            self.ring(DbRing::Index, self.prod, doorbell);
         }
-        if let Some(solicited_only) = state.deferred_arm.take() {
-            let (count, ring) = if solicited_only {
-                (&mut state.arm_solicited, DbRing::ArmSolicited)
+        if let Some(solicited_only) = self.deferred_arm {
+            if solicited_only {
+                self.arm_solicited = self.arm_solicited.wrapping_add(1);
+                self.ring(DbRing::ArmSolicited, self.arm_solicited, doorbell);
             } else {
-                (&mut state.arm_any, DbRing::ArmAny)
-            };
-            *count = count.wrapping_add(1) & self.mask;
-            doorbell.store(self.doorbell.register(), self.doorbell.word(ring, RingIdx(*count)));
+                self.arm_any = self.arm_any.wrapping_add(1);
+                self.ring(DbRing::ArmAny, self.arm_any, doorbell);
+            }
+            self.set_arm(None);
         }
+    }
+
+    fn ring<D: Doorbell>(&self, ring: DbRing, position: u32, doorbell: &D) {
+        let index = RingIdx(self.cqes.index(position) as u16);
+        doorbell.store(self.doorbell.register(), self.doorbell.word(ring, index));
     }
 
     fn arm(&mut self, solicited_only: bool) {
         // An arm for any completion that is due stays one.
-        let solicited_only = solicited_only && self.state.deferred_arm != Some(false);
-        self.state.deferred_arm = Some(solicited_only);
+        self.set_arm(Some(solicited_only && self.deferred_arm != Some(false)));
+    }
+
+    fn set_arm(&mut self, arm: Option<bool>) {
+        self.deferred_arm = arm;
+        self.sync_at = if arm.is_some() { i32::MAX } else { 0 };
     }
 
     /// Gives the CQEs of `qid` that were not polled a number that no queue pair has, and counts them.
     fn neutralise(&mut self, qid: u32) -> u32 {
-        let (mut position, mut color, mut stale) = (self.state.prod, self.state.color, 0);
-        for _ in 0..=self.mask {
-            let offset = (usize::from(position) << CQE_LOG2) + QTF_OFFSET;
-            let Some(word) = self.memory.load_valid(offset) else { break };
-            let qtf = QidTypeFlags::from_bits(u32::from_be(word));
-            if qtf.color() != color {
+        let (mut position, mut color, mut stale) = (self.prod, self.color, 0);
+        for _ in 0..=self.cqes.mask() {
+            let word = self.cqes.entry(position).load_valid_high::<QTF_WORD>();
+            if word & COLOR != color {
                 break;
             }
+            let qtf = QidTypeFlags::from_bits(word.swap_bytes());
             if qtf.qid() == qid {
-                self.memory.store(offset, &qtf.with_qid(STALE_QID).into_bits().to_be());
+                let word = qtf.with_qid(STALE_QID).into_bits().swap_bytes();
+                self.cqes.slot(position).store_high::<QTF_WORD>(word);
                 stale += 1;
             }
-            position = position.wrapping_add(1) & self.mask;
-            color ^= position == 0;
+            (position, color) = self.next(position, color);
         }
         stale
     }
 
-    /// Fills `slots` with what this ring has.
+    /// The position after `position`, and its color.
     #[inline(always)]
+    const fn next(&self, position: u32, color: u32) -> (u32, u32) {
+        let next = position.wrapping_add(1);
+        if self.cqes.index(next) == 0 {
+            core::hint::cold_path();
+            return (next, color ^ COLOR);
+        }
+        (next, color)
+    }
+
+    /// The next CQE, if it is new.
+    #[inline(always)]
+    fn look<D: Doorbell>(&self, doorbell: &D) -> Option<Cqe> {
+        let entry = self.cqes.entry(self.prod);
+        if entry.load_valid_high::<QTF_WORD>() & COLOR != self.color {
+            return None;
+        }
+        doorbell.from_device();
+        Some(Cqe(entry.load()))
+    }
+
+    /// Goes on to the next CQE.
+    #[inline(always)]
+    fn advance(&mut self) {
+        (self.prod, self.color) = self.next(self.prod, self.color);
+    }
+
+    /// Takes what most CQEs are: success of the oldest request, which was signaled. `false`, and nothing was done, if it
+    /// is something else.
+    #[inline(always)]
+    fn take_one<'q, S, M, E, X>(&mut self, cqe: Cqe, endpoints: &mut E, wc: &mut WorkCompletion) -> bool
+    where
+        S: Store + 'q,
+        M: DeviceMemory + 'q,
+        E: Endpoints<QueuePair<'q, S, M>, X>,
+    {
+        let (cqe, id) = (cqe.send(), self.id);
+        let qtf = QidTypeFlags::from_bits(cqe.qid_type_flags.get());
+        if qtf.error() || qtf.cqe_type() != CqeType::SEND_MSN.0 {
+            return false;
+        }
+        let (qid, msn) = (qtf.qid(), cqe.msg_msn.get());
+        let done = endpoints.with_qp(qid, move |qp| qp.sq.complete_one(id, msn));
+        let Some(Some(done)) = done else { return false };
+        let time = IdxTimestamp::from_bits(cqe.npg_wqe_idx_timestamp.get());
+        *wc = WorkCompletion {
+            wr_id: done.wr_id,
+            timestamp: time.timestamp(),
+            byte_len: done.length,
+            qp: QpId::truncated(qid),
+            opcode: done.opcode,
+            ..WorkCompletion::default()
+        };
+        self.credit.add(1);
+        self.advance();
+        true
+    }
+
+    /// Fills `slots` with what this ring has.
     fn poll<'q, S, M, E, X, D>(
         &mut self,
         endpoints: &mut E,
@@ -188,36 +330,31 @@ impl<'m> CqRing<'m> {
         E: Endpoints<QueuePair<'q, S, M>, X>,
         D: Doorbell,
     {
-        if let Some(key) = self.state.left {
+        if let Some(key) = self.left {
             let credit = &mut self.credit;
             let left = endpoints.with_qp(key, |qp| qp.sq.drain(slots, credit));
             if left != Some(true) {
-                self.state.left = None;
+                self.left = None;
             }
         }
         let mut result = Ok(());
         // A device that goes on writing cannot keep the poller for more than one pass.
-        for _ in 0..=self.mask {
+        for _ in 0..=self.cqes.mask() {
             if slots.len() == 0 {
                 break;
             }
-            let offset = usize::from(self.state.prod) << CQE_LOG2;
-            let Some(word) = self.memory.load_valid(offset + QTF_OFFSET) else { break };
-            if QidTypeFlags::from_bits(u32::from_be(word)).color() != self.state.color {
+            let Some(cqe) = self.look(doorbell) else {
                 self.flush(endpoints, slots);
                 break;
-            }
-            doorbell.from_device();
-            let Some(bytes) = self.memory.load::<[u8; 32]>(offset) else { break };
-            let entry = self.state.prod;
-            self.state.prod = entry.wrapping_add(1) & self.mask;
-            self.state.color ^= self.state.prod == 0;
-            if let Err(kind) = self.take(&bytes, endpoints, slots) {
-                result = Err(CqFault { cq: self.id, entry: entry.into(), kind, cqe: bytes });
+            };
+            let entry = self.cqes.index(self.prod);
+            self.advance();
+            if let Err(kind) = self.take(cqe, endpoints, slots) {
+                result = Err(CqFault { cq: self.id, entry, kind, cqe: cqe.bytes() });
                 break;
             }
         }
-        self.spend(0, doorbell);
+        self.sync_if_due(doorbell);
         result
     }
 
@@ -225,7 +362,7 @@ impl<'m> CqRing<'m> {
     #[inline(always)]
     fn take<'q, S, M, E, X>(
         &mut self,
-        bytes: &[u8; 32],
+        words: Cqe,
         endpoints: &mut E,
         slots: &mut Slots<'_>,
     ) -> Result<(), FaultKind>
@@ -234,7 +371,7 @@ impl<'m> CqRing<'m> {
         M: DeviceMemory + 'q,
         E: Endpoints<QueuePair<'q, S, M>, X>,
     {
-        let cqe: SendCqe = zerocopy::transmute!(*bytes);
+        let cqe = words.send();
         let qtf = QidTypeFlags::from_bits(cqe.qid_type_flags.get());
         let error = qtf.error().then(|| Status(cqe.status_length.get()));
         let (key, kind, id, credit) = (qtf.qid(), CqeType(qtf.cqe_type()), self.id, &mut self.credit);
@@ -248,8 +385,7 @@ impl<'m> CqRing<'m> {
                     qp.sq.complete_position(time.wqe_idx(), error, time.timestamp())?;
                 }
                 CqeType::RECV if qp.rq.cq == id => {
-                    let cqe: RecvCqe = zerocopy::transmute!(*bytes);
-                    qp.rq.complete(&cqe, error, slots, credit)?;
+                    qp.rq.complete(&words.recv(), error, slots, credit)?;
                     return Ok(false);
                 }
                 CqeType(0..=4) => return Err(FaultKind::Unexpected(kind.0)),
@@ -260,13 +396,13 @@ impl<'m> CqRing<'m> {
         match done {
             Some(Ok(false)) => Ok(()),
             Some(Ok(true)) => {
-                self.state.left = Some(key);
+                self.left = Some(key);
                 Ok(())
             }
             Some(Err(kind)) => Err(kind),
             None if key == STALE_QID => {
-                if let Some(left) = self.state.stale.checked_sub(1) {
-                    self.state.stale = left;
+                if let Some(left) = self.stale.checked_sub(1) {
+                    self.stale = left;
                     self.credit.add(1);
                 }
                 Ok(())
@@ -275,8 +411,13 @@ impl<'m> CqRing<'m> {
         }
     }
 
-    /// Reports what is flushed, if there may be something new.
+    /// Whether there may be something new to flush.
     #[inline(always)]
+    fn flushes(&self, seq: u32) -> bool {
+        self.flush_seen != u64::from(seq)
+    }
+
+    /// Reports what is flushed, if there may be something new.
     fn flush<'q, S, M, E, X>(&mut self, endpoints: &mut E, slots: &mut Slots<'_>)
     where
         S: Store + 'q,
@@ -284,19 +425,9 @@ impl<'m> CqRing<'m> {
         E: Endpoints<QueuePair<'q, S, M>, X>,
     {
         let seq = endpoints.flush_seq();
-        if self.flush_seen != Some(seq) {
-            self.flush_all(endpoints, slots, seq);
+        if !self.flushes(seq) {
+            return;
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn flush_all<'q, S, M, E, X>(&mut self, endpoints: &mut E, slots: &mut Slots<'_>, seq: u32)
-    where
-        S: Store + 'q,
-        M: DeviceMemory + 'q,
-        E: Endpoints<QueuePair<'q, S, M>, X>,
-    {
         let (id, credit) = (self.id, &mut self.credit);
         let mut all = true;
         endpoints.each_qp(|qp| {
@@ -308,7 +439,7 @@ impl<'m> CqRing<'m> {
             all
         });
         if all {
-            self.flush_seen = Some(seq);
+            self.flush_seen = seq.into();
         }
     }
 }
@@ -317,8 +448,10 @@ impl<'m> CqRing<'m> {
 #[derive(Debug)]
 pub struct CompletionQueue<'m> {
     rings: [Option<CqRing<'m>>; 2],
-    udma_count: u8,
+    /// Pipeline whose ring is polled first.
     first: u8,
+    /// What changes it: 1 if there are two rings.
+    turn: u8,
     fault: Option<CqFault>,
 }
 
@@ -333,7 +466,7 @@ impl<'m> CompletionQueue<'m> {
             [_, Some(_)] if udma_count < 2 => {
                 return Err(MemoryError::Mismatch("a ring on a pipeline that the device does not have"));
             }
-            [Some(a), Some(b)] if a.memory.overlaps(&b.memory) => {
+            [Some(a), Some(b)] if a.cqes.memory().overlaps(b.cqes.memory()) => {
                 return Err(MemoryError::Overlap("completion ring 0", "completion ring 1"));
             }
             [Some(a), Some(b)] if a.id == b.id => {
@@ -341,7 +474,8 @@ impl<'m> CompletionQueue<'m> {
             }
             _ => {}
         }
-        Ok(Self { rings, udma_count: udma_count.clamp(1, 2), first: 0, fault: None })
+        let [first, second] = [0, 1].map(|udma: usize| rings[udma].is_some());
+        Ok(Self { rings, first: u8::from(!first), turn: u8::from(first && second), fault: None })
     }
 
     /// Number of its first ring.
@@ -365,6 +499,12 @@ impl<'m> CompletionQueue<'m> {
         self.rings.get_mut(usize::from(udma))?.as_mut()
     }
 
+    /// The ring on pipeline `udma`, modulo 2.
+    #[inline(always)]
+    pub(super) fn pipeline(&mut self, udma: u8) -> Option<&mut CqRing<'m>> {
+        self.rings[usize::from(udma & 1)].as_mut()
+    }
+
     /// Fills `out` with completions and returns how many. The rings take turns in being first.
     ///
     /// # Errors
@@ -383,18 +523,60 @@ impl<'m> CompletionQueue<'m> {
         E: Endpoints<QueuePair<'q, S, M>, X>,
         D: Doorbell,
     {
-        let first = self.first;
-        self.first ^= self.udma_count.wrapping_sub(1);
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
+        let mut at = self.first;
+        self.first ^= self.turn;
+        if self.fault.is_some() {
+            return self.take_fault();
         }
-        let mut slots = out.iter_mut();
-        let room = slots.len();
-        for turn in 0..self.udma_count {
-            if slots.len() == 0 {
-                break;
+        let mut filled = 0;
+        loop {
+            let Some(ring) = self.pipeline(at) else { return Ok(filled) };
+            if ring.left.is_some() {
+                return self.poll_rest(endpoints, doorbell, out, filled, at);
             }
-            let Some(ring) = self.ring_mut(turn ^ first) else { continue };
+            while let Some(wc) = out.get_mut(filled) {
+                let Some(cqe) = ring.look(doorbell) else {
+                    if ring.flushes(endpoints.flush_seq()) {
+                        return self.poll_rest(endpoints, doorbell, out, filled, at);
+                    }
+                    break;
+                };
+                if !ring.take_one(cqe, endpoints, wc) {
+                    return self.poll_rest(endpoints, doorbell, out, filled, at);
+                }
+                filled += 1;
+            }
+            ring.sync_if_due(doorbell);
+            if at == self.first || filled == out.len() {
+                return Ok(filled);
+            }
+            at = self.first;
+        }
+    }
+
+    /// Goes on with a poll that has met something else than success of one request, in the ring on pipeline `at`.
+    #[inline(never)]
+    fn poll_rest<'q, S, M, E, X, D>(
+        &mut self,
+        endpoints: &mut E,
+        doorbell: &D,
+        out: &mut [WorkCompletion],
+        filled: usize,
+        at: u8,
+    ) -> Result<usize, CqFault>
+    where
+        S: Store + 'q,
+        M: DeviceMemory + 'q,
+        E: Endpoints<QueuePair<'q, S, M>, X>,
+        D: Doorbell,
+    {
+        let room = out.len();
+        let mut slots = out.iter_mut();
+        if let Some(last) = filled.checked_sub(1) {
+            slots.nth(last);
+        }
+        let mut at = at;
+        while let Some(ring) = self.pipeline(at) {
             if let Err(fault) = ring.poll(endpoints, doorbell, &mut slots) {
                 if slots.len() == room {
                     return Err(fault);
@@ -402,8 +584,17 @@ impl<'m> CompletionQueue<'m> {
                 self.fault = Some(fault);
                 break;
             }
+            if at == self.first || slots.len() == 0 {
+                break;
+            }
+            at = self.first;
         }
         Ok(room.wrapping_sub(slots.len()))
+    }
+
+    #[cold]
+    fn take_fault(&mut self) -> Result<usize, CqFault> {
+        self.fault.take().map_or(Ok(0), Err)
     }
 
     /// Asks for an event at the next completion, or the next solicited one. The doorbell is rung at the end of the
@@ -422,14 +613,14 @@ impl<'m> CompletionQueue<'m> {
             let sends = if qp.sq.cq == ring.id { qp.sq.abandon() } else { 0 };
             let receives = if qp.rq.cq == ring.id { qp.rq.abandon() } else { 0 };
             let stale = ring.neutralise(qp.key());
-            ring.flush_seen = None;
-            if ring.state.left == Some(qp.key()) {
-                ring.state.left = None;
+            ring.flush_seen = UNKNOWN;
+            if ring.left == Some(qp.key()) {
+                ring.left = None;
             }
             // The credit of a CQE that is in the ring comes back when it is skipped.
             let outstanding = sends.wrapping_add(receives);
             let in_ring = stale.min(outstanding);
-            ring.state.stale = ring.state.stale.saturating_add(in_ring);
+            ring.stale = ring.stale.saturating_add(in_ring);
             ring.credit.add(outstanding.wrapping_sub(in_ring));
             total += stale;
         }

@@ -180,8 +180,8 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
         self.state = state;
         match state {
             QpState::Err => {
-                self.sq.set_error();
-                self.rq.set_error();
+                self.sq.begin_flush();
+                self.rq.begin_flush();
             }
             QpState::Reset => {
                 self.sq.clear();
@@ -210,12 +210,18 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
         &'q mut self,
         cq: &'q mut CompletionQueue<'c>,
     ) -> Result<SendBatch<'q, 'm, 'c, S, M>, PostError> {
+        let ring = self.send_ring(cq)?;
+        self.sq.batch(ring)
+    }
+
+    /// The ring that send requests complete to, if they may be posted.
+    #[inline(always)]
+    fn send_ring<'q, 'c>(&self, cq: &'q mut CompletionQueue<'c>) -> Result<&'q mut CqRing<'c>, PostError> {
         if self.state < QpState::Rts {
             return Err(PostError::BadState(self.state));
         }
-        let (given, attached) = (cq.id(), self.sq.cq);
-        let ring = cq.ring_mut(self.udma).ok_or(PostError::WrongCq { given, attached })?;
-        self.sq.batch(ring)
+        let given = cq.id();
+        cq.pipeline(self.udma).ok_or(PostError::WrongCq { given, attached: self.sq.cq })
     }
 
     /// Begins a batch of receive requests. `cq` is the receive completion queue.
@@ -227,12 +233,18 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
         &'q mut self,
         cq: &'q mut CompletionQueue<'c>,
     ) -> Result<RecvBatch<'q, 'm, 'c, S, M>, PostError> {
+        let ring = self.recv_ring(cq)?;
+        self.rq.batch(ring)
+    }
+
+    /// The ring that receive requests complete to, if they may be posted.
+    #[inline(always)]
+    fn recv_ring<'q, 'c>(&self, cq: &'q mut CompletionQueue<'c>) -> Result<&'q mut CqRing<'c>, PostError> {
         if self.state < QpState::Init {
             return Err(PostError::BadState(self.state));
         }
-        let (given, attached) = (cq.id(), self.rq.cq);
-        let ring = cq.ring_mut(self.udma).ok_or(PostError::WrongCq { given, attached })?;
-        self.rq.batch(ring)
+        let given = cq.id();
+        cq.pipeline(self.udma).ok_or(PostError::WrongCq { given, attached: self.rq.cq })
     }
 
     /// Posts all of `requests` under one doorbell, or none.
@@ -246,14 +258,8 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
         requests: &[SendRequest<'_>],
         doorbell: &D,
     ) -> Result<(), BatchError> {
-        let mut batch = self.send_batch(cq).map_err(|error| BatchError { index: 0, error })?;
-        for (index, request) in requests.iter().enumerate() {
-            if let Err(error) = batch.post(request) {
-                return Err(BatchError { index, error });
-            }
-        }
-        batch.commit(doorbell);
-        Ok(())
+        let ring = self.send_ring(cq).map_err(|error| BatchError { index: 0, error })?;
+        self.sq.post(ring, requests, doorbell)
     }
 
     /// Posts all of `requests` under one doorbell, or none.
@@ -267,14 +273,8 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
         requests: &[RecvRequest<'_>],
         doorbell: &D,
     ) -> Result<(), BatchError> {
-        let mut batch = self.recv_batch(cq).map_err(|error| BatchError { index: 0, error })?;
-        for (index, request) in requests.iter().enumerate() {
-            if let Err(error) = batch.post(request) {
-                return Err(BatchError { index, error });
-            }
-        }
-        batch.commit(doorbell);
-        Ok(())
+        let ring = self.recv_ring(cq).map_err(|error| BatchError { index: 0, error })?;
+        self.rq.post(ring, requests, doorbell)
     }
 }
 

@@ -2,12 +2,14 @@
 
 use super::cmb::NoDeviceMemory;
 use super::cq::CqRing;
-use super::doorbell::{QueueDoorbell, RingIdx};
+use super::doorbell::QueueDoorbell;
 use super::plan::WorkQueuePlan;
-use super::work::{QueueMemory, WorkRing, header};
+use super::work::{
+    Flush, MAX_LENGTH, Payload, QueueMemory, WorkRing, head, header, long, sge_words, store_payload,
+};
 use super::wqe::WqeFlags;
 use crate::queue::{DeviceMemory, Doorbell, Shadow, Store};
-use crate::verbs::{CqId, MemoryError, PostError, QpId, QpType, RecvRequest};
+use crate::verbs::{BatchError, CqId, MemoryError, PostError, QpId, QpType, RecvRequest};
 
 /// What the driver remembers of a receive request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +17,7 @@ use crate::verbs::{CqId, MemoryError, PostError, QpId, QpType, RecvRequest};
 pub struct RqRecord {
     /// Number given at post.
     pub wr_id: u64,
-    /// Bytes of the WQE in this place that may be other than zero.
+    /// Bytes of the WQE in this place that may be other than zero, if they are more than 64; else 0.
     pub extent: u32,
     /// Posted and not completed.
     pub posted: bool,
@@ -71,7 +73,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
             needed,
         })?;
         Ok(Self {
-            ring: WorkRing::new("receive ring", plan, config.doorbell, memory.ring, memory.cmb)?,
+            ring: WorkRing::new("receive ring", plan, true, config.doorbell, memory.ring, memory.cmb)?,
             records,
             datagram: config.qp_type == QpType::Ud,
             cq: config.cq,
@@ -104,14 +106,14 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         state: &RqState,
     ) -> Result<Self, MemoryError> {
         let mut queue = Self::build(config, plan, memory)?;
-        let mask = queue.ring.mask;
         for (what, value) in [("prod", state.prod), ("cons", state.cons)] {
-            if value > mask {
+            if u32::from(value) > queue.ring.wqes.mask() {
                 let bits = plan.ring.depth_log2.into();
                 return Err(MemoryError::OutOfRange { what, value: value.into(), bits });
             }
         }
-        (queue.ring.prod, queue.ring.cons, queue.ring.flush) = (state.prod, state.cons, state.flush);
+        queue.ring.set_indices(state.prod, state.cons);
+        queue.ring.set_flush(if state.flush { Flush::Yes } else { Flush::No });
         Ok(queue)
     }
 
@@ -123,7 +125,11 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
 
     /// Its state as plain data.
     pub fn state(&self) -> RqState {
-        RqState { prod: self.ring.prod, cons: self.ring.cons, flush: self.ring.flush }
+        RqState {
+            prod: self.ring.wqes.index(self.ring.prod) as u16,
+            cons: self.ring.wqes.index(self.ring.cons) as u16,
+            flush: self.ring.flush() == Flush::Yes,
+        }
     }
 
     /// Its records, to save them.
@@ -131,20 +137,26 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         self.records.records()
     }
 
+    /// Record of the request at `position`.
+    #[inline(always)]
+    pub(super) fn record_mut(&mut self, position: u32) -> &mut RqRecord {
+        self.records.get_mut(self.ring.wqes.index(position) as usize)
+    }
+
     /// Requests posted and not completed.
     pub fn outstanding(&self) -> u32 {
         let mut count = 0;
         let mut position = self.ring.cons;
         while position != self.ring.prod {
-            count += u32::from(self.records.get(position.into()).posted);
-            position = self.ring.next(position);
+            count += u32::from(self.records.get(self.ring.wqes.index(position) as usize).posted);
+            position = position.wrapping_add(1);
         }
         count
     }
 
     /// The doorbell that tells the producer.
     pub fn doorbell(&self) -> u64 {
-        self.ring.doorbell.index(RingIdx(self.ring.prod))
+        self.ring.index_doorbell()
     }
 
     /// Begins a batch; `cq` is the ring that [`RecvConfig::cq`] names.
@@ -156,11 +168,131 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         &'q mut self,
         cq: &'q mut CqRing<'c>,
     ) -> Result<RecvBatch<'q, 'm, 'c, S, M>, PostError> {
-        if cq.id() != self.cq {
-            return Err(PostError::WrongCq { given: cq.id(), attached: self.cq });
+        self.check_cq(cq)?;
+        Ok(RecvBatch { start: self.ring.prod, queue: self, cq })
+    }
+
+    #[inline(always)]
+    fn check_cq(&self, cq: &CqRing<'_>) -> Result<(), PostError> {
+        if cq.id() == self.cq {
+            return Ok(());
         }
+        Err(PostError::WrongCq { given: cq.id(), attached: self.cq })
+    }
+
+    /// Posts all of `requests` under one doorbell, or none. `cq` is the ring that [`RecvConfig::cq`] names.
+    ///
+    /// # Errors
+    /// Another ring, or the first request that cannot be posted.
+    #[inline(always)]
+    pub fn post<D: Doorbell>(
+        &mut self,
+        cq: &mut CqRing<'_>,
+        requests: &[RecvRequest<'_>],
+        doorbell: &D,
+    ) -> Result<(), BatchError> {
+        self.check_cq(cq).map_err(|error| BatchError { index: 0, error })?;
+        if requests.is_empty() {
+            return Ok(());
+        }
+        let start = self.ring.prod;
+        for request in requests {
+            if !self.put_one_sge(request) {
+                return self.post_rest(start, cq, requests, doorbell);
+            }
+        }
+        self.tell(start, cq, doorbell);
+        Ok(())
+    }
+
+    /// Goes on with a batch from `start` on that has met something else than the plainest request.
+    #[inline(never)]
+    fn post_rest<D: Doorbell>(
+        &mut self,
+        start: u32,
+        cq: &mut CqRing<'_>,
+        requests: &[RecvRequest<'_>],
+        doorbell: &D,
+    ) -> Result<(), BatchError> {
+        let written = self.ring.prod.wrapping_sub(start) as usize;
+        for request in requests.get(written..).unwrap_or_default() {
+            if let Err(error) = self.put(request) {
+                let index = self.ring.prod.wrapping_sub(start) as usize;
+                self.take_back(start);
+                return Err(BatchError { index, error });
+            }
+        }
+        self.tell(start, cq, doorbell);
+        Ok(())
+    }
+
+    /// Writes the WQE of a request.
+    #[inline(always)]
+    fn put(&mut self, request: &RecvRequest<'_>) -> Result<(), PostError> {
+        if self.put_one_sge(request) { Ok(()) } else { self.put_any(request) }
+    }
+
+    /// Writes the WQE of what most requests are: one SGE. `false`, and nothing was done, if it is something else, or wrong.
+    #[inline(always)]
+    fn put_one_sge(&mut self, request: &RecvRequest<'_>) -> bool {
         let prod = self.ring.prod;
-        Ok(RecvBatch { queue: self, cq, prod })
+        let [sge] = request.sges else { return false };
+        if sge.length >= MAX_LENGTH || !self.ring.plain(prod) || self.record_mut(prod).extent != 0 {
+            return false;
+        }
+        let [a, b] = sge_words(sge);
+        let words = Some([a, b, 0, 0]);
+        let payload = Payload { words, sges: 1, length: sge.length, ..Payload::EMPTY };
+        self.store(request.wr_id, &payload);
+        true
+    }
+
+    /// Writes the WQE of a request of any form, or says why it cannot be posted.
+    #[inline(never)]
+    fn put_any(&mut self, request: &RecvRequest<'_>) -> Result<(), PostError> {
+        let position = self.ring.prod;
+        self.ring.room(position)?;
+        let payload = self.ring.sges(position, request.sges)?;
+        self.store(request.wr_id, &payload);
+        let left = core::mem::replace(&mut self.record_mut(position).extent, long(payload.extent));
+        self.ring.zero_tail(position, payload.extent, left);
+        Ok(())
+    }
+
+    /// Stores a WQE and its record, but for what lies behind 64 bytes, and goes on to the next.
+    #[inline(always)]
+    fn store(&mut self, wr_id: u64, payload: &Payload) {
+        let prod = self.ring.prod;
+        let index = self.ring.wqes.index(prod);
+        let record = self.records.get_mut(index as usize);
+        (record.wr_id, record.posted) = (wr_id, true);
+        let mut slot = self.ring.wqes.slot(prod);
+        slot.store::<0>(index.into());
+        slot.store::<2>(0);
+        slot.store::<3>(0);
+        if let Some(words) = payload.words {
+            store_payload(&mut slot, words);
+        }
+        let flags = WqeFlags::new().with_format(payload.spec);
+        slot.store_release::<1>(header(head(0, payload.sges, flags), payload.length));
+        self.ring.prod = prod.wrapping_add(1);
+    }
+
+    /// Tells the device of the WQEs from `start` on: first the completion queue's doorbell if its credit is spent, then
+    /// this queue's.
+    #[inline(always)]
+    fn tell<D: Doorbell>(&mut self, start: u32, cq: &mut CqRing<'_>, doorbell: &D) {
+        cq.spend(self.ring.prod.wrapping_sub(start), doorbell);
+        self.ring.publish(start, doorbell);
+    }
+
+    /// Takes back the requests from `start` on.
+    #[cold]
+    fn take_back(&mut self, start: u32) {
+        while self.ring.prod != start {
+            self.ring.prod = self.ring.prod.wrapping_sub(1);
+            self.record_mut(self.ring.prod).posted = false;
+        }
     }
 }
 
@@ -170,7 +302,8 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
 pub struct RecvBatch<'q, 'm, 'c, S: Store, M: DeviceMemory = NoDeviceMemory> {
     queue: &'q mut RecvQueue<'m, S, M>,
     cq: &'q mut CqRing<'c>,
-    prod: u16,
+    /// Producer before the batch.
+    start: u32,
 }
 
 impl<S: Store, M: DeviceMemory> RecvBatch<'_, '_, '_, S, M> {
@@ -180,68 +313,34 @@ impl<S: Store, M: DeviceMemory> RecvBatch<'_, '_, '_, S, M> {
     /// Why it cannot be posted; nothing was written, and the batch may go on.
     #[inline(always)]
     pub fn post(&mut self, request: &RecvRequest<'_>) -> Result<(), PostError> {
-        let (queue, prod) = (&mut *self.queue, self.prod);
-        if queue.ring.used(prod) == queue.ring.mask {
-            return Err(PostError::QueueFull { needed: 1, free: 0 });
-        }
-        let payload = queue.ring.sges(prod, request.sges)?;
-        let express = queue.ring.express_word(prod);
-        let flags = WqeFlags::new().with_format(payload.spec);
-        if let Some(mut slot) = queue.ring.slot(prod) {
-            slot.store::<0>(prod.into());
-            slot.store::<2>(0);
-            slot.store::<3>(0);
-            WorkRing::<M>::store_payload(&mut slot, &payload, express);
-            slot.store_release::<1>(header(0, payload.sges, flags.into_bits(), payload.length));
-        }
-        let record = queue.records.get_mut(prod.into());
-        let before = record.extent;
-        *record = RqRecord { wr_id: request.wr_id, extent: payload.extent, posted: true };
-        queue.ring.zero_tail(prod, payload.extent, before);
-        self.prod = queue.ring.next(prod);
-        Ok(())
+        self.queue.put(request)
     }
 
     /// Requests in the batch.
     #[inline(always)]
     pub fn len(&self) -> u32 {
-        let ring = &self.queue.ring;
-        (self.prod.wrapping_sub(ring.prod) & ring.mask).into()
+        self.queue.ring.prod.wrapping_sub(self.start)
     }
 
     /// The doorbell that [`RecvBatch::commit`] stores.
     pub fn doorbell(&self) -> u64 {
-        self.queue.ring.doorbell.index(RingIdx(self.prod))
+        self.queue.doorbell()
     }
 
     /// Tells the device: first the completion queue's doorbell if its credit is spent, then this queue's.
     #[inline(always)]
     pub fn commit<D: Doorbell>(self, doorbell: &D) {
         let mut this = core::mem::ManuallyDrop::new(self);
-        let spent = this.len();
-        if spent == 0 {
-            return;
-        }
-        let prod = this.prod;
-        this.cq.spend(spent, doorbell);
-        let queue = &mut *this.queue;
-        let start = queue.ring.prod;
-        queue.ring.prod = prod;
-        queue.ring.publish(start, prod, doorbell);
-        if queue.ring.flush {
-            queue.ring.flush_seq = queue.ring.flush_seq.wrapping_add(1);
+        let this = &mut *this;
+        if this.len() != 0 {
+            this.queue.tell(this.start, this.cq, doorbell);
         }
     }
 }
 
 impl<S: Store, M: DeviceMemory> Drop for RecvBatch<'_, '_, '_, S, M> {
-    /// Takes back that the requests not committed are posted.
     #[inline]
     fn drop(&mut self) {
-        let mut position = self.queue.ring.prod;
-        while position != self.prod {
-            self.queue.records.get_mut(position.into()).posted = false;
-            position = self.queue.ring.next(position);
-        }
+        self.queue.take_back(self.start);
     }
 }

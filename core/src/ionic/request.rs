@@ -9,23 +9,71 @@ use crate::verbs::{
     SendOp, SendRequest, WcOpcode,
 };
 
-/// A WQE of 64 bytes; words 0 and 1 are left zero.
+/// A WQE of 64 bytes with a body of its own; words 0 and 1 are left zero.
 pub(super) struct Special {
-    pub opcode: u8,
     pub num_sge_key: u8,
-    pub imm_data_key: u32,
     pub words: [u64; 8],
-    pub wc: WcOpcode,
     /// Bytes that the completion reports.
     pub length: u32,
-    /// It completes by message, not by position.
-    pub remote: bool,
 }
 
-/// Word 2 of a datagram's WQE.
-#[inline(always)]
-pub(super) const fn to_word(to: &Datagram) -> u64 {
-    be_pair(to.ah.get(), to.qp.get())
+/// What a WQE has behind its first 16 bytes.
+pub(super) enum Body {
+    /// Words 2 and 3, and a payload.
+    Data {
+        /// Word 2.
+        address: u64,
+        /// First half of word 3; the second is the length.
+        key: u32,
+        /// The payload may be inline data.
+        inline: bool,
+    },
+    /// A body of its own.
+    Special,
+}
+
+/// What an operation puts into its WQE.
+pub(super) struct Parts {
+    pub op: SqOp,
+    pub imm_data_key: u32,
+    pub body: Body,
+    /// Flags that the operation does not take.
+    pub refused: SendFlags,
+}
+
+/// Flags that RDMA WRITE does not take.
+pub(super) const WRITE_REFUSES: SendFlags = SendFlags::SOLICITED.union(SendFlags::LOCAL_FENCE);
+
+/// Whether the operation is one of datagram queue pairs.
+pub(super) const fn is_datagram(op: &SendOp) -> bool {
+    matches!(op, SendOp::SendTo(_) | SendOp::SendToImm(..))
+}
+
+/// What `op` puts into its WQE.
+pub(super) fn parts(op: &SendOp) -> Parts {
+    const NONE: Body = Body::Data { address: 0, key: 0, inline: true };
+    let to = |to: &Datagram| {
+        let address = be_pair(to.ah.get(), to.qp.get());
+        Body::Data { address, key: to.qkey.get(), inline: true }
+    };
+    let remote =
+        |at: &RemoteAddress, inline| Body::Data { address: at.addr.swap_bytes(), key: at.rkey.get(), inline };
+    let (op, imm_data_key, body, refused) = match op {
+        SendOp::Send => (SqOp::Send, 0, NONE, SendFlags::LOCAL_FENCE),
+        SendOp::SendImm(imm) => (SqOp::SendImm, imm.get(), NONE, SendFlags::LOCAL_FENCE),
+        SendOp::SendInv(key) => (SqOp::SendInv, key.get(), NONE, SendFlags::LOCAL_FENCE),
+        SendOp::SendTo(peer) => (SqOp::Send, 0, to(peer), SendFlags::LOCAL_FENCE),
+        SendOp::SendToImm(peer, imm) => (SqOp::SendImm, imm.get(), to(peer), SendFlags::LOCAL_FENCE),
+        SendOp::Write(at) => (SqOp::Write, 0, remote(at, true), WRITE_REFUSES),
+        SendOp::WriteImm(at, imm) => (SqOp::WriteImm, imm.get(), remote(at, true), SendFlags::LOCAL_FENCE),
+        SendOp::Read(at) => (SqOp::Read, 0, remote(at, false), WRITE_REFUSES),
+        SendOp::CompareSwap { .. } => (SqOp::CompareSwap, 0, Body::Special, WRITE_REFUSES),
+        SendOp::FetchAdd { .. } => (SqOp::FetchAdd, 0, Body::Special, WRITE_REFUSES),
+        SendOp::LocalInv(key) => (SqOp::LocalInv, key.get(), Body::Special, WRITE_REFUSES),
+        SendOp::BindMw(bind) => (SqOp::BindMw, bind.mw.get(), Body::Special, WRITE_REFUSES),
+        SendOp::FastRegister(register) => (SqOp::RegMr, register.key.get(), Body::Special, WRITE_REFUSES),
+    };
+    Parts { op, imm_data_key, body, refused }
 }
 
 /// The operation as a completion names it.
@@ -46,46 +94,32 @@ pub(super) const fn wc_opcode(op: &SendOp) -> WcOpcode {
     }
 }
 
-/// Checks a request and makes its WQE.
+/// Checks a request whose WQE has a body of its own, and makes it.
 pub(super) fn special(
     version: RdmaVersion,
     qp_type: QpType,
     request: &SendRequest<'_>,
 ) -> Result<Special, PostError> {
     let wc = wc_opcode(&request.op);
-    if request.flags.intersects(SendFlags::SOLICITED | SendFlags::LOCAL_FENCE) {
-        return Err(PostError::FlagNotAllowed(wc));
-    }
-    let local = |op: SqOp, key: u32, words| Special {
-        opcode: op.opcode(version),
-        num_sge_key: key as u8,
-        imm_data_key: 0,
-        words,
-        wc,
-        length: 0,
-        remote: false,
-    };
+    let local = |num_sge_key: u32, words| Special { num_sge_key: num_sge_key as u8, words, length: 0 };
     match request.op {
         SendOp::CompareSwap { remote, compare, swap } => {
-            atomic(version, SqOp::CompareSwap, &remote, swap, compare, &request.data)
+            atomic(version, wc, &remote, swap, compare, &request.data)
         }
-        SendOp::FetchAdd { remote, add } => atomic(version, SqOp::FetchAdd, &remote, add, 0, &request.data),
-        SendOp::LocalInv(key) => {
+        SendOp::FetchAdd { remote, add } => atomic(version, wc, &remote, add, 0, &request.data),
+        SendOp::LocalInv(_) => {
             no_data(wc, &request.data)?;
-            Ok(Special { imm_data_key: key.get(), ..local(SqOp::LocalInv, 0, [0; 8]) })
+            Ok(local(0, [0; 8]))
         }
         SendOp::BindMw(bind) => {
             no_data(wc, &request.data)?;
-            let words = bind_words(&bind)?;
-            Ok(Special { imm_data_key: bind.mw.get(), ..local(SqOp::BindMw, bind.new_key.get(), words) })
+            Ok(local(bind.new_key.get(), bind_words(&bind)?))
         }
         SendOp::FastRegister(register) => {
             no_data(wc, &request.data)?;
-            let key = register.key.get();
-            let words = register_words(&register, qp_type)?;
-            Ok(Special { imm_data_key: key, ..local(SqOp::RegMr, key, words) })
+            Ok(local(register.key.get(), register_words(&register, qp_type)?))
         }
-        op => Err(PostError::NotSupported { op: wc_opcode(&op), qp_type }),
+        _ => Err(PostError::NotSupported { op: wc, qp_type }),
     }
 }
 
@@ -103,13 +137,12 @@ const fn halves(value: u64) -> (be::U32, be::U32) {
 
 fn atomic(
     version: RdmaVersion,
-    op: SqOp,
+    wc: WcOpcode,
     remote: &RemoteAddress,
     swap_add: u64,
     compare: u64,
     data: &Data<'_>,
 ) -> Result<Special, PostError> {
-    let wc = if op == SqOp::CompareSwap { WcOpcode::CompSwap } else { WcOpcode::FetchAdd };
     let sge = match data {
         Data::Inline(_) => return Err(PostError::InlineNotAllowed(wc)),
         Data::Sges([sge]) if sge.length == 8 => sge,
@@ -147,15 +180,7 @@ fn atomic(
             ..AtomicWqeV2::ZERO
         }),
     };
-    Ok(Special {
-        opcode: op.opcode(version),
-        num_sge_key: 1,
-        imm_data_key: 0,
-        words,
-        wc,
-        length: 8,
-        remote: true,
-    })
+    Ok(Special { num_sge_key: 1, words, length: 8 })
 }
 
 fn bind_words(bind: &BindMw) -> Result<[u64; 8], PostError> {

@@ -4,30 +4,32 @@ use core::mem::size_of;
 
 use super::cmb::NoDeviceMemory;
 use super::cq::CqRing;
-use super::doorbell::{QueueDoorbell, RingIdx};
+use super::doorbell::QueueDoorbell;
 use super::plan::WorkQueuePlan;
-use super::request;
-use super::work::{Payload, QueueMemory, WORDS, WorkRing, header};
-use super::wqe::{Opcodes, RdmaVersion, SqOp, WqeFlags};
+use super::request::{self, Body};
+use super::work::{
+    Flush, MAX_LENGTH, QueueMemory, WorkRing, be_pair, head, header, long, sge_words, store_payload,
+};
+use super::wqe::{Opcodes, RdmaVersion, SqOp, WQE_MIN, WqeFlags};
 use crate::queue::{DeviceMemory, Doorbell, Shadow, Store};
 use crate::verbs::{
-    CqId, Data, MemoryError, PostError, QpId, QpType, SendFlags, SendOp, SendRequest, WcOpcode, WcStatus,
+    BatchError, CqId, Data, MemoryError, PostError, QpId, QpType, SendFlags, SendOp, SendRequest, WcOpcode,
 };
 
 bitflags::bitflags! {
     /// What the driver knows of a posted send request.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SqFlags: u8 {
-        /// Its success is reported.
-        const SIGNALED = 1;
         /// It completes by message, not by position.
-        const REMOTE = 1 << 1;
+        const REMOTE = 1;
         /// It has completed by position.
-        const LOCAL_DONE = 1 << 2;
+        const DONE = 1 << 1;
+        /// It has failed.
+        const FAILED = 1 << 2;
     }
 }
 
-/// What the driver remembers of a send request, and of the message with the same number.
+/// What the driver remembers of a send request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SqRecord {
@@ -37,21 +39,50 @@ pub struct SqRecord {
     pub timestamp: u64,
     /// Bytes of the message, or the device's status code once it has failed.
     pub length: u32,
-    /// Bytes of the WQE in this place that may be other than zero.
+    /// What the WQE has in bytes 8 to 11: operation, number of SGEs, flags.
+    pub head: u32,
+    /// Bytes of the WQE in this place that may be other than zero, if they are more than 64; else 0.
     pub extent: u32,
-    /// Its message number, modulo the depth.
-    pub seq: u16,
-    /// Index of the WQE of the message with this record's index as its number.
-    pub msn_idx: u16,
     /// Operation.
     pub opcode: WcOpcode,
-    /// Outcome.
-    pub status: WcStatus,
     /// Flags.
     pub flags: SqFlags,
 }
 
 const _: () = assert!(size_of::<SqRecord>() == 32);
+
+impl SqRecord {
+    /// Its success is reported.
+    #[inline(always)]
+    pub const fn signaled(&self) -> bool {
+        self.head & SIGNALED != 0
+    }
+}
+
+const SIGNALED: u32 = head(0, 0, WqeFlags::new().with_signaled(true));
+const COLOR: u32 = head(0, 0, WqeFlags::new().with_color(true));
+const INLINE: u32 = head(0, 0, WqeFlags::new().with_inline(true));
+
+/// By the bits of [`SendFlags`] that a WQE has.
+const FLAGS: [u32; 8] = {
+    let mut table = [0; 8];
+    let mut bits = 0;
+    while bits < table.len() {
+        let flags = SendFlags::from_bits_retain(bits as u8);
+        let wqe = WqeFlags::new()
+            .with_fence(flags.contains(SendFlags::FENCE))
+            .with_signaled(flags.contains(SendFlags::SIGNALED))
+            .with_solicited(flags.contains(SendFlags::SOLICITED));
+        table[bits] = head(0, 0, wqe);
+        bits += 1;
+    }
+    table
+};
+
+#[inline(always)]
+const fn flag_bits(flags: SendFlags) -> u32 {
+    FLAGS[flags.bits() as usize & 7]
+}
 
 /// State of a send queue as plain data; its records go with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,22 +106,52 @@ pub struct SqState {
 /// Bits of a message number.
 pub(super) const MSN_MASK: u32 = 0xff_ffff;
 
+/// A WQE, less what all have.
+struct Wqe {
+    /// First half of word 1.
+    head: u32,
+    /// Second half of word 1.
+    imm_data_key: u32,
+    /// Words 2 and 3.
+    words: [u64; 2],
+    /// Words 4 to 7; `None` if they are in the ring already.
+    payload: Option<[u64; 4]>,
+    /// Bytes of the message.
+    length: u32,
+    /// Operation that completes.
+    opcode: WcOpcode,
+    /// It completes by message, not by position.
+    remote: bool,
+}
+
 /// The send queue of a queue pair.
 #[derive(Debug)]
 pub struct SendQueue<'m, S: Store, M = NoDeviceMemory> {
     pub(super) ring: WorkRing<'m, M>,
     pub(super) records: Shadow<SqRecord, S>,
-    opcodes: &'static Opcodes,
+    opcodes: Opcodes,
     version: RdmaVersion,
     qp_type: QpType,
     signal_all: bool,
     pub(super) cq: CqId,
     pub(super) qp: QpId,
-    color: bool,
-    pub(super) msn_prod: u32,
+    /// Flags of the next WQE, whatever the request: the color, and that a completion is reported if it is for all.
+    always: u32,
+    /// Requests so far that take no message number: the next message's number is the producer less this.
+    unnumbered: u32,
+    /// Number of the first message not acknowledged. The lowest 24 bits count.
     pub(super) msn_cons: u32,
-    pub(super) flush_hint: bool,
+    /// Position up to which requests that complete by message have, not before the consumer.
+    pub(super) acked: u32,
+    /// Requests that have completed by position and are not reported.
+    pub(super) done: u32,
+    /// Number of the completion queue ring, or [`NO_CQ`] while a message does more than complete the oldest request:
+    /// while some have completed by position, or are flushed.
+    pub(super) plain_cq: u32,
 }
+
+/// More than any [`CqId`].
+const NO_CQ: u32 = u32::MAX;
 
 /// What a send queue is made for.
 #[derive(Clone, Copy, Debug)]
@@ -123,18 +184,27 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             needed,
         })?;
         Ok(Self {
-            ring: WorkRing::new("send ring", plan, config.doorbell, memory.ring, memory.cmb)?,
+            ring: WorkRing::new(
+                "send ring",
+                plan,
+                config.qp_type == QpType::Rc,
+                config.doorbell,
+                memory.ring,
+                memory.cmb,
+            )?,
             records,
-            opcodes: config.version.opcodes(),
+            opcodes: *config.version.opcodes(),
             version: config.version,
             qp_type: config.qp_type,
             signal_all: config.signal_all,
             cq: config.cq,
             qp: config.qp,
-            color: true,
-            msn_prod: 0,
+            always: 0,
+            unnumbered: 0,
             msn_cons: 0,
-            flush_hint: false,
+            acked: 0,
+            done: 0,
+            plain_cq: NO_CQ,
         })
     }
 
@@ -163,16 +233,16 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         state: &SqState,
     ) -> Result<Self, MemoryError> {
         let mut queue = Self::build(config, plan, memory)?;
-        let mask = queue.ring.mask;
+        let mask = queue.ring.wqes.mask();
         let outstanding = state.msn_prod.wrapping_sub(state.msn_cons) & MSN_MASK;
         // A queue that flushes does not look at message numbers any more.
         let outstanding = if state.flush { 0 } else { outstanding };
         let numbers = [
-            ("prod", u32::from(state.prod), u32::from(mask)),
-            ("cons", state.cons.into(), mask.into()),
+            ("prod", u32::from(state.prod), mask),
+            ("cons", state.cons.into(), mask),
             ("msn_prod", state.msn_prod, MSN_MASK),
             ("msn_cons", state.msn_cons, MSN_MASK),
-            ("messages outstanding", outstanding, mask.into()),
+            ("messages outstanding", outstanding, mask),
         ];
         for (what, value, max) in numbers {
             if value > max {
@@ -180,30 +250,88 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
                 return Err(MemoryError::OutOfRange { what, value: value.into(), bits });
             }
         }
-        (queue.ring.prod, queue.ring.cons, queue.ring.flush) = (state.prod, state.cons, state.flush);
-        (queue.msn_prod, queue.msn_cons) = (state.msn_prod, state.msn_cons);
-        (queue.color, queue.flush_hint) = (state.color, state.flush_hint);
+        queue.ring.set_indices(state.prod, state.cons);
+        queue.unnumbered = queue.ring.prod.wrapping_sub(state.msn_prod);
+        queue.msn_cons = state.msn_cons;
+        queue.set_color(state.color);
+        queue.acked = queue.find_acked(outstanding)?;
+        queue.done = queue.count_done();
+        queue.set_flush(match (state.flush, state.flush_hint) {
+            (true, _) => Flush::Yes,
+            (false, true) => Flush::Told,
+            (false, false) => Flush::No,
+        });
         Ok(queue)
+    }
+
+    /// The position that the last `outstanding` messages follow.
+    fn find_acked(&self, outstanding: u32) -> Result<u32, MemoryError> {
+        let (mut position, mut left) = (self.ring.prod, outstanding);
+        while left != 0 {
+            if position == self.ring.cons {
+                return Err(MemoryError::Mismatch("more messages outstanding than requests"));
+            }
+            position = position.wrapping_sub(1);
+            left -= u32::from(self.record(position).flags.contains(SqFlags::REMOTE));
+        }
+        Ok(position)
+    }
+
+    fn count_done(&self) -> u32 {
+        let outstanding = 0..self.outstanding();
+        let record = |ahead| self.record(self.ring.cons.wrapping_add(ahead));
+        outstanding.filter(|&ahead| record(ahead).flags.contains(SqFlags::DONE)).count() as u32
+    }
+
+    pub(super) fn set_flush(&mut self, flush: Flush) {
+        self.ring.set_flush(flush);
+        self.set_done(self.done);
+    }
+
+    /// Sets the number of requests that have completed by position and are not reported.
+    pub(super) fn set_done(&mut self, done: u32) {
+        self.done = done;
+        let plain = done == 0 && self.ring.flush() == Flush::No;
+        self.plain_cq = if plain { self.cq.get() } else { NO_CQ };
+    }
+
+    fn set_color(&mut self, color: bool) {
+        let flags = WqeFlags::new().with_color(color).with_signaled(self.signal_all);
+        self.always = head(0, 0, flags);
     }
 
     /// Makes it as if new.
     pub fn clear(&mut self) {
         self.ring.clear();
         self.records.records_mut().fill(SqRecord::default());
-        (self.color, self.msn_prod, self.msn_cons, self.flush_hint) = (true, 0, 0, false);
+        self.set_color(true);
+        (self.unnumbered, self.msn_cons, self.acked) = (0, 0, 0);
+        self.set_done(0);
     }
 
     /// Its state as plain data.
     pub fn state(&self) -> SqState {
         SqState {
-            prod: self.ring.prod,
-            cons: self.ring.cons,
-            color: self.color,
-            msn_prod: self.msn_prod,
-            msn_cons: self.msn_cons,
-            flush: self.ring.flush,
-            flush_hint: self.flush_hint,
+            prod: self.ring.wqes.index(self.ring.prod) as u16,
+            cons: self.ring.wqes.index(self.ring.cons) as u16,
+            color: self.always & COLOR != 0,
+            msn_prod: self.msn_prod() & MSN_MASK,
+            msn_cons: self.msn_cons & MSN_MASK,
+            flush: self.ring.flush() == Flush::Yes,
+            flush_hint: self.ring.flush() == Flush::Told,
         }
+    }
+
+    /// Record of the request at `position`.
+    #[inline(always)]
+    pub(super) fn record(&self, position: u32) -> &SqRecord {
+        self.records.get(self.ring.wqes.index(position) as usize)
+    }
+
+    /// Record of the request at `position`.
+    #[inline(always)]
+    pub(super) fn record_mut(&mut self, position: u32) -> &mut SqRecord {
+        self.records.get_mut(self.ring.wqes.index(position) as usize)
     }
 
     /// Its records, to save them.
@@ -213,12 +341,18 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
 
     /// Requests posted and not completed.
     pub fn outstanding(&self) -> u32 {
-        self.ring.used(self.ring.prod).into()
+        self.ring.used(self.ring.prod)
     }
 
     /// The doorbell that tells the producer.
     pub fn doorbell(&self) -> u64 {
-        self.ring.doorbell.index(RingIdx(self.ring.prod))
+        self.ring.index_doorbell()
+    }
+
+    /// Number of the next message. The lowest 24 bits count.
+    #[inline(always)]
+    pub(super) const fn msn_prod(&self) -> u32 {
+        self.ring.prod.wrapping_sub(self.unnumbered)
     }
 
     /// Begins a batch; `cq` is the ring that [`SendConfig::cq`] names.
@@ -230,11 +364,201 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         &'q mut self,
         cq: &'q mut CqRing<'c>,
     ) -> Result<SendBatch<'q, 'm, 'c, S, M>, PostError> {
-        if cq.id() != self.cq {
-            return Err(PostError::WrongCq { given: cq.id(), attached: self.cq });
+        self.check_cq(cq)?;
+        Ok(SendBatch { start: self.ring.prod, queue: self, cq })
+    }
+
+    #[inline(always)]
+    fn check_cq(&self, cq: &CqRing<'_>) -> Result<(), PostError> {
+        if cq.id() == self.cq {
+            return Ok(());
         }
-        let (prod, color, msn_prod) = (self.ring.prod, self.color, self.msn_prod);
-        Ok(SendBatch { queue: self, cq, prod, color, msn_prod })
+        Err(PostError::WrongCq { given: cq.id(), attached: self.cq })
+    }
+
+    /// Posts all of `requests` under one doorbell, or none. `cq` is the ring that [`SendConfig::cq`] names.
+    ///
+    /// # Errors
+    /// Another ring, or the first request that cannot be posted.
+    #[inline(always)]
+    pub fn post<D: Doorbell>(
+        &mut self,
+        cq: &mut CqRing<'_>,
+        requests: &[SendRequest<'_>],
+        doorbell: &D,
+    ) -> Result<(), BatchError> {
+        self.check_cq(cq).map_err(|error| BatchError { index: 0, error })?;
+        if requests.is_empty() {
+            return Ok(());
+        }
+        let start = self.ring.prod;
+        for request in requests {
+            if !self.put_write(request) {
+                return self.post_rest(start, cq, requests, doorbell);
+            }
+        }
+        self.tell(start, cq, doorbell);
+        Ok(())
+    }
+
+    /// Goes on with a batch from `start` on that has met something else than the plainest request.
+    #[inline(never)]
+    fn post_rest<D: Doorbell>(
+        &mut self,
+        start: u32,
+        cq: &mut CqRing<'_>,
+        requests: &[SendRequest<'_>],
+        doorbell: &D,
+    ) -> Result<(), BatchError> {
+        let written = self.ring.prod.wrapping_sub(start) as usize;
+        for request in requests.get(written..).unwrap_or_default() {
+            if let Err(error) = self.put(request) {
+                let index = self.ring.prod.wrapping_sub(start) as usize;
+                self.take_back(start);
+                return Err(BatchError { index, error });
+            }
+        }
+        self.tell(start, cq, doorbell);
+        Ok(())
+    }
+
+    /// Writes the WQE of a request.
+    #[inline(always)]
+    fn put(&mut self, request: &SendRequest<'_>) -> Result<(), PostError> {
+        if self.put_write(request) { Ok(()) } else { self.put_any(request) }
+    }
+
+    /// Writes the WQE of what most requests are: RDMA WRITE of one SGE. `false`, and nothing was done, if it is something
+    /// else, or wrong.
+    #[inline(always)]
+    fn put_write(&mut self, request: &SendRequest<'_>) -> bool {
+        let prod = self.ring.prod;
+        let (SendOp::Write(to), Data::Sges([sge])) = (&request.op, &request.data) else { return false };
+        let refused = request.flags.intersects(request::WRITE_REFUSES);
+        if refused || sge.length >= MAX_LENGTH || !self.ring.plain(prod) || self.record(prod).extent != 0 {
+            return false;
+        }
+        let [a, b] = sge_words(sge);
+        let wqe = Wqe {
+            head: head(self.opcodes[SqOp::Write as usize], 1, WqeFlags::new()) | flag_bits(request.flags),
+            imm_data_key: 0,
+            words: [to.addr.swap_bytes(), be_pair(to.rkey.get(), sge.length)],
+            payload: Some([a, b, 0, 0]),
+            length: sge.length,
+            opcode: WcOpcode::RdmaWrite,
+            remote: true,
+        };
+        self.store(request.wr_id, &wqe);
+        true
+    }
+
+    /// Writes the WQE of a request of any form, or says why it cannot be posted.
+    #[inline(never)]
+    fn put_any(&mut self, request: &SendRequest<'_>) -> Result<(), PostError> {
+        let position = self.ring.prod;
+        self.ring.room(position)?;
+        let (qp_type, wc) = (self.qp_type, request::wc_opcode(&request.op));
+        if request::is_datagram(&request.op) != (qp_type == QpType::Ud) {
+            return Err(PostError::NotSupported { op: wc, qp_type });
+        }
+        let parts = request::parts(&request.op);
+        if request.flags.intersects(parts.refused) {
+            return Err(PostError::FlagNotAllowed(wc));
+        }
+        let mut extent = WQE_MIN as u32;
+        let mut wqe = Wqe {
+            head: flag_bits(request.flags),
+            imm_data_key: parts.imm_data_key,
+            words: [0; 2],
+            payload: None,
+            length: 0,
+            opcode: wc,
+            remote: !parts.op.is_local() && qp_type == QpType::Rc,
+        };
+        let opcode = self.opcodes[parts.op as usize];
+        match parts.body {
+            Body::Data { address, key, inline } => {
+                let payload = match request.data {
+                    Data::Sges(sges) => self.ring.sges(position, sges)?,
+                    Data::Inline(_) if !inline => return Err(PostError::InlineNotAllowed(wc)),
+                    Data::Inline(pieces) => {
+                        wqe.head |= INLINE;
+                        self.ring.inline(position, pieces)?
+                    }
+                };
+                wqe.head |= head(opcode, payload.sges, WqeFlags::new().with_format(payload.spec));
+                wqe.words = [address, be_pair(key, payload.length)];
+                (wqe.payload, wqe.length, extent) = (payload.words, payload.length, payload.extent);
+            }
+            Body::Special => {
+                let special = request::special(self.version, qp_type, request)?;
+                let [_, _, b2, b3, payload @ ..] = special.words;
+                if self.ring.express_word && special.words[7] != 0 {
+                    // An atomic of version 1 ends where the doorbell is.
+                    return Err(PostError::NotSupported { op: wc, qp_type });
+                }
+                wqe.head |= head(opcode, special.num_sge_key, WqeFlags::new());
+                (wqe.words, wqe.length) = ([b2, b3], special.length);
+                wqe.payload = Some(self.ring.with_express(position, payload));
+            }
+        }
+        self.store(request.wr_id, &wqe);
+        self.unnumbered = self.unnumbered.wrapping_add((!wqe.remote).into());
+        let left = core::mem::replace(&mut self.record_mut(position).extent, long(extent));
+        self.ring.zero_tail(position, extent, left);
+        Ok(())
+    }
+
+    /// Stores a WQE and its record, but for what lies behind 64 bytes, and goes on to the next.
+    #[inline(always)]
+    fn store(&mut self, wr_id: u64, wqe: &Wqe) {
+        let prod = self.ring.prod;
+        let index = self.ring.wqes.index(prod);
+        let head = wqe.head | self.always;
+        let record = self.records.get_mut(index as usize);
+        record.wr_id = wr_id;
+        record.length = wqe.length;
+        record.head = head;
+        record.opcode = wqe.opcode;
+        record.flags = if wqe.remote { SqFlags::REMOTE } else { SqFlags::empty() };
+        let mut slot = self.ring.wqes.slot(prod);
+        slot.store::<0>(index.into());
+        let [b2, b3] = wqe.words;
+        slot.store::<2>(b2);
+        slot.store::<3>(b3);
+        if let Some(payload) = wqe.payload {
+            store_payload(&mut slot, payload);
+        }
+        // The device may look ahead for WQEs of the right color: the color comes last.
+        slot.store_release::<1>(header(head, wqe.imm_data_key));
+        self.ring.prod = prod.wrapping_add(1);
+        if self.ring.wqes.index(self.ring.prod) == 0 {
+            core::hint::cold_path();
+            self.always ^= COLOR;
+        }
+    }
+
+    /// Tells the device of the WQEs from `start` on: first the completion queue's doorbell if its credit is spent, then
+    /// this queue's.
+    #[inline(always)]
+    fn tell<D: Doorbell>(&mut self, start: u32, cq: &mut CqRing<'_>, doorbell: &D) {
+        cq.spend(self.ring.prod.wrapping_sub(start), doorbell);
+        self.ring.publish(start, doorbell);
+    }
+
+    /// Takes back the WQEs from `start` on, and their color: the device may look ahead for it.
+    #[cold]
+    fn take_back(&mut self, start: u32) {
+        while self.ring.prod != start {
+            if self.ring.wqes.index(self.ring.prod) == 0 {
+                self.always ^= COLOR;
+            }
+            self.ring.prod = self.ring.prod.wrapping_sub(1);
+            let prod = self.ring.prod;
+            let remote = self.record(prod).flags.contains(SqFlags::REMOTE);
+            self.unnumbered = self.unnumbered.wrapping_sub((!remote).into());
+            self.ring.wqes.slot(prod).store_release::<1>(header(!self.always & COLOR, 0));
+        }
     }
 }
 
@@ -244,23 +568,8 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
 pub struct SendBatch<'q, 'm, 'c, S: Store, M: DeviceMemory = NoDeviceMemory> {
     queue: &'q mut SendQueue<'m, S, M>,
     cq: &'q mut CqRing<'c>,
-    prod: u16,
-    color: bool,
-    msn_prod: u32,
-}
-
-/// Operation, and the first 32 bytes of the WQE but the index.
-struct Head {
-    opcode: u8,
-    wc: WcOpcode,
-    imm_data_key: u32,
-    /// Word 2.
-    address: u64,
-    /// First half of word 3.
-    key: u32,
-    /// Flags that the operation does not take.
-    refused: SendFlags,
-    inline: bool,
+    /// Producer before the batch.
+    start: u32,
 }
 
 impl<S: Store, M: DeviceMemory> SendBatch<'_, '_, '_, S, M> {
@@ -270,201 +579,34 @@ impl<S: Store, M: DeviceMemory> SendBatch<'_, '_, '_, S, M> {
     /// Why it cannot be posted; nothing was written, and the batch may go on.
     #[inline(always)]
     pub fn post(&mut self, request: &SendRequest<'_>) -> Result<(), PostError> {
-        let queue = &mut *self.queue;
-        if queue.ring.used(self.prod) == queue.ring.mask {
-            return Err(PostError::QueueFull { needed: 1, free: 0 });
-        }
-        let datagram = matches!(request.op, SendOp::SendTo(_) | SendOp::SendToImm(..));
-        if datagram != (queue.qp_type == QpType::Ud) {
-            return Err(not_supported(request.op, queue.qp_type));
-        }
-        let code = |op: SqOp| queue.opcodes[op as usize];
-        let empty = SendFlags::empty();
-        let (opcode, wc, imm_data_key, address, key, refused, inline) = match request.op {
-            SendOp::Send => (code(SqOp::Send), WcOpcode::Send, 0, 0, 0, empty, true),
-            SendOp::SendImm(imm) => (code(SqOp::SendImm), WcOpcode::Send, imm.get(), 0, 0, empty, true),
-            SendOp::SendInv(key) => (code(SqOp::SendInv), WcOpcode::Send, key.get(), 0, 0, empty, true),
-            SendOp::SendTo(to) => {
-                (code(SqOp::Send), WcOpcode::Send, 0, request::to_word(&to), to.qkey.get(), empty, true)
-            }
-            SendOp::SendToImm(to, imm) => {
-                let word = request::to_word(&to);
-                (code(SqOp::SendImm), WcOpcode::Send, imm.get(), word, to.qkey.get(), empty, true)
-            }
-            SendOp::Write(to) => {
-                let (word, key) = (to.addr.swap_bytes(), to.rkey.get());
-                (code(SqOp::Write), WcOpcode::RdmaWrite, 0, word, key, SendFlags::SOLICITED, true)
-            }
-            SendOp::WriteImm(to, imm) => {
-                let (word, key) = (to.addr.swap_bytes(), to.rkey.get());
-                (code(SqOp::WriteImm), WcOpcode::RdmaWrite, imm.get(), word, key, empty, true)
-            }
-            SendOp::Read(from) => {
-                let (word, key) = (from.addr.swap_bytes(), from.rkey.get());
-                (code(SqOp::Read), WcOpcode::RdmaRead, 0, word, key, SendFlags::SOLICITED, false)
-            }
-            SendOp::CompareSwap { .. }
-            | SendOp::FetchAdd { .. }
-            | SendOp::LocalInv(_)
-            | SendOp::BindMw(_)
-            | SendOp::FastRegister(_) => return self.post_special(request),
-        };
-        let head = Head { opcode, wc, imm_data_key, address, key, refused, inline };
-        if request.flags.intersects(head.refused.union(SendFlags::LOCAL_FENCE)) {
-            return Err(PostError::FlagNotAllowed(head.wc));
-        }
-        let (payload, is_inline) = match request.data {
-            Data::Sges(sges) => (queue.ring.sges(self.prod, sges)?, false),
-            Data::Inline(_) if !head.inline => return Err(PostError::InlineNotAllowed(head.wc)),
-            Data::Inline(pieces) => (queue.ring.inline(self.prod, pieces)?, true),
-        };
-        self.place(request, &head, &payload, is_inline);
-        Ok(())
-    }
-
-    /// Stores a WQE that has a payload.
-    #[inline(always)]
-    fn place(&mut self, request: &SendRequest<'_>, head: &Head, payload: &Payload, inline: bool) {
-        let (prod, remote) = (self.prod, self.queue.qp_type != QpType::Ud);
-        let flags = self.flags(request.flags).with_inline(inline).with_format(payload.spec);
-        let express = self.queue.ring.express_word(prod);
-        let word_1 = header(head.opcode, payload.sges, flags.into_bits(), head.imm_data_key);
-        if let Some(mut slot) = self.queue.ring.slot(prod) {
-            slot.store::<0>(prod.into());
-            slot.store::<2>(head.address);
-            slot.store::<3>(super::work::be_pair(head.key, payload.length));
-            WorkRing::<M>::store_payload(&mut slot, payload, express);
-            // The device may look ahead for WQEs of the right color: the color comes last.
-            slot.store_release::<1>(word_1);
-        }
-        self.remember(request, head.wc, payload.length, payload.extent, flags, remote);
-    }
-
-    /// Posts an operation whose WQE has a body of its own.
-    #[inline(never)]
-    fn post_special(&mut self, request: &SendRequest<'_>) -> Result<(), PostError> {
-        let queue = &mut *self.queue;
-        if queue.qp_type == QpType::Ud {
-            return Err(not_supported(request.op, queue.qp_type));
-        }
-        let special = request::special(queue.version, queue.qp_type, request)?;
-        let express = queue.ring.express_word(self.prod);
-        let [_, _, body @ .., last] = special.words;
-        if express.is_some() && last != 0 {
-            // An atomic of version 1 ends where the doorbell is.
-            return Err(not_supported(request.op, queue.qp_type));
-        }
-        let flags = self.flags(request.flags);
-        let word_1 = header(special.opcode, special.num_sge_key, flags.into_bits(), special.imm_data_key);
-        if let Some(mut slot) = self.queue.ring.slot(self.prod) {
-            let [b2, b3, b4, b5, b6] = body;
-            slot.store::<0>(self.prod.into());
-            slot.store::<2>(b2);
-            slot.store::<3>(b3);
-            slot.store::<4>(b4);
-            slot.store::<5>(b5);
-            slot.store::<6>(b6);
-            slot.store::<7>(express.unwrap_or(last));
-            slot.store_release::<1>(word_1);
-        }
-        let extent = (WORDS * 8) as u32;
-        self.remember(request, special.wc, special.length, extent, flags, special.remote);
-        Ok(())
-    }
-
-    /// The flags of a request as the WQE has them.
-    #[inline(always)]
-    fn flags(&self, flags: SendFlags) -> WqeFlags {
-        WqeFlags::new()
-            .with_color(self.color)
-            .with_fence(flags.contains(SendFlags::FENCE))
-            .with_solicited(flags.contains(SendFlags::SOLICITED))
-            .with_signaled(self.queue.signal_all | flags.contains(SendFlags::SIGNALED))
-    }
-
-    /// Fills the record of the WQE just stored, and goes on to the next.
-    #[inline(always)]
-    fn remember(
-        &mut self,
-        request: &SendRequest<'_>,
-        opcode: WcOpcode,
-        length: u32,
-        extent: u32,
-        flags: WqeFlags,
-        remote: bool,
-    ) {
-        let (queue, prod) = (&mut *self.queue, self.prod);
-        let record = queue.records.get_mut(prod.into());
-        let before = record.extent;
-        record.wr_id = request.wr_id;
-        record.length = length;
-        record.extent = extent;
-        record.seq = self.msn_prod as u16 & queue.ring.mask;
-        record.opcode = opcode;
-        record.status = WcStatus::Success;
-        record.flags = if flags.signaled() { SqFlags::SIGNALED } else { SqFlags::empty() };
-        if remote {
-            record.flags |= SqFlags::REMOTE;
-            let seq = record.seq;
-            queue.records.get_mut(seq.into()).msn_idx = prod;
-            self.msn_prod = self.msn_prod.wrapping_add(1) & MSN_MASK;
-        }
-        queue.ring.zero_tail(prod, extent, before);
-        self.prod = queue.ring.next(prod);
-        self.color ^= self.prod == 0;
+        self.queue.put(request)
     }
 
     /// Requests in the batch.
     #[inline(always)]
     pub fn len(&self) -> u32 {
-        let ring = &self.queue.ring;
-        (self.prod.wrapping_sub(ring.prod) & ring.mask).into()
+        self.queue.ring.prod.wrapping_sub(self.start)
     }
 
     /// The doorbell that [`SendBatch::commit`] stores.
     pub fn doorbell(&self) -> u64 {
-        self.queue.ring.doorbell.index(RingIdx(self.prod))
+        self.queue.doorbell()
     }
 
     /// Tells the device: first the completion queue's doorbell if its credit is spent, then this queue's.
     #[inline(always)]
     pub fn commit<D: Doorbell>(self, doorbell: &D) {
         let mut this = core::mem::ManuallyDrop::new(self);
-        let spent = this.len();
-        if spent == 0 {
-            return;
-        }
-        let (prod, color, msn_prod) = (this.prod, this.color, this.msn_prod);
-        this.cq.spend(spent, doorbell);
-        let queue = &mut *this.queue;
-        let start = queue.ring.prod;
-        (queue.ring.prod, queue.color, queue.msn_prod) = (prod, color, msn_prod);
-        queue.ring.publish(start, prod, doorbell);
-        if queue.ring.flush {
-            queue.ring.flush_seq = queue.ring.flush_seq.wrapping_add(1);
+        let this = &mut *this;
+        if this.len() != 0 {
+            this.queue.tell(this.start, this.cq, doorbell);
         }
     }
 }
 
 impl<S: Store, M: DeviceMemory> Drop for SendBatch<'_, '_, '_, S, M> {
-    /// Takes back the color of WQEs that were not committed: the device may look ahead for it.
     #[inline]
     fn drop(&mut self) {
-        let ring = &mut self.queue.ring;
-        let mut position = ring.prod;
-        let mut color = self.queue.color;
-        while position != self.prod {
-            if let Some(mut slot) = ring.slot(position) {
-                let flags = WqeFlags::new().with_color(!color);
-                slot.store_release::<1>(header(0, 0, flags.into_bits(), 0));
-            }
-            position = ring.next(position);
-            color ^= position == 0;
-        }
+        self.queue.take_back(self.start);
     }
-}
-
-#[cold]
-fn not_supported(op: SendOp, qp_type: QpType) -> PostError {
-    PostError::NotSupported { op: request::wc_opcode(&op), qp_type }
 }

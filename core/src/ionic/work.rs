@@ -3,12 +3,15 @@
 use super::cmb::{Cmb, CmbGrant, Publish};
 use super::doorbell::{QueueDoorbell, RingIdx};
 use super::plan::WorkQueuePlan;
-use super::wqe::{self, PAYLOAD_OFFSET, SpecFormat, WQE_MIN};
-use crate::queue::{DeviceMemory, Doorbell, RingMemory, Slot};
+use super::wqe::{self, PAYLOAD_OFFSET, SpecFormat, WQE_MIN, WqeFlags};
+use crate::queue::{DeviceMemory, Doorbell, EntryRing, RingMemory, Slot};
 use crate::verbs::{MemoryError, PostError, Sge, WcOpcode};
 
 /// Longest message: 2 GiB.
-pub const MAX_MESSAGE: u64 = 1 << 31;
+pub const MAX_MESSAGE: u64 = MAX_LENGTH as u64;
+
+/// Longest message, as an SGE has it.
+pub(super) const MAX_LENGTH: u32 = 1 << 31;
 
 /// Words of the shortest WQE.
 pub(super) const WORDS: usize = WQE_MIN / 8;
@@ -30,10 +33,17 @@ pub(super) const fn be_pair(first: u32, second: u32) -> u64 {
     ((first as u64) << 32 | second as u64).swap_bytes()
 }
 
-/// The second word of a WQE: all of [`wqe::BaseHeader`] but the index.
+/// First half of the second word of a WQE: all of [`wqe::BaseHeader`] but the index and the key, as a little-endian word.
 #[inline(always)]
-pub(super) const fn header(op: u8, num_sge_key: u8, flags: u16, imm_data_key: u32) -> u64 {
-    be_pair((op as u32) << 24 | (num_sge_key as u32) << 16 | flags as u32, imm_data_key)
+pub(super) const fn head(op: u8, num_sge_key: u8, flags: WqeFlags) -> u32 {
+    let [high, low] = flags.into_bits().to_be_bytes();
+    u32::from_le_bytes([op, num_sge_key, high, low])
+}
+
+/// The second word of a WQE: [`head`], and the immediate data or key.
+#[inline(always)]
+pub(super) const fn header(head: u32, imm_data_key: u32) -> u64 {
+    head as u64 | (imm_data_key.swap_bytes() as u64) << 32
 }
 
 /// The payload of a WQE, checked; what lies beyond the first 64 bytes of the WQE is in the ring already.
@@ -55,163 +65,210 @@ impl Payload {
         Self { words: Some([0; 4]), sges: 0, spec: SpecFormat::None, length: 0, extent: WQE_MIN as u32 };
 }
 
-/// A ring of WQEs that the host produces.
+/// The extent of a WQE as a record has it: none if only its first 64 bytes may be other than zero.
+#[inline(always)]
+pub(super) const fn long(extent: u32) -> u32 {
+    if extent > WQE_MIN as u32 { extent } else { 0 }
+}
+
+/// Whether a queue flushes its requests instead of waiting for them to complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Flush {
+    /// It does not.
+    #[default]
+    No,
+    /// The device has told that it does. What has completed is reported first.
+    Told,
+    /// It does.
+    Yes,
+}
+
+/// A ring of WQEs that the host produces. Positions count on without wrapping; a WQE is at its position modulo the depth.
 #[derive(Debug)]
 pub(super) struct WorkRing<'m, M> {
-    pub memory: RingMemory<'m>,
+    pub wqes: EntryRing<'m, WORDS>,
     pub doorbell: QueueDoorbell,
-    pub cmb: Option<Cmb<M>>,
-    pub mask: u16,
-    pub stride_log2: u8,
+    /// The ring in controller memory. It stands alone so that there is no code for it where there can be none.
+    controller: Option<M>,
+    grant: CmbGrant,
     /// Words 7 are express doorbells: WQEs are 64 bytes long and have them.
     pub express_word: bool,
+    /// Its requests may be of the plainest form.
+    plain: bool,
+    /// Requests outstanding below which one of the plainest form is posted without further question: none if it is not
+    /// allowed, or flushed at once.
+    plain_room: u32,
     pub spec: u32,
     pub max_sge: u32,
     pub max_inline: u32,
-    pub prod: u16,
-    pub cons: u16,
-    /// Requests are flushed instead of completed.
-    pub flush: bool,
+    pub prod: u32,
+    pub cons: u32,
+    flush: Flush,
     /// Counts the reasons to flush.
     pub flush_seq: u32,
 }
 
 impl<'m, M: DeviceMemory> WorkRing<'m, M> {
-    /// Checks the memory; nothing is written.
+    /// Checks the memory; nothing is written. Requests of the plainest form are allowed if `connected`.
     pub fn new(
         what: &'static str,
         plan: &WorkQueuePlan,
+        connected: bool,
         doorbell: QueueDoorbell,
         memory: RingMemory<'m>,
         cmb: Option<Cmb<M>>,
     ) -> Result<Self, MemoryError> {
-        memory.check(what, plan.ring.bytes(), 4096)?;
-        let express = cmb.as_ref().is_some_and(|cmb| cmb.express);
+        let wqes = EntryRing::new(what, memory, plan.ring.depth_log2, plan.ring.stride_log2)?;
+        let grant = cmb.as_ref().map_or(CmbGrant::Host, Cmb::grant);
+        let express = grant.express();
         if express && !plan.cmb.express {
             return Err(MemoryError::Mismatch("express doorbells that the plan has no room for"));
         }
-        Ok(Self {
-            memory,
+        let express_word = express && plan.ring.stride() == WQE_MIN as u32;
+        let mut ring = Self {
+            wqes,
             doorbell,
-            cmb,
-            mask: plan.ring.mask(),
-            stride_log2: plan.ring.stride_log2,
-            express_word: express && plan.ring.stride() == WQE_MIN as u32,
+            controller: cmb.map(|cmb| cmb.memory),
+            grant,
+            express_word,
+            plain: connected && !express_word,
+            plain_room: 0,
             spec: plan.spec.into(),
             max_sge: plan.max_sge(express),
             max_inline: plan.max_inline(express),
             prod: 0,
             cons: 0,
-            flush: false,
+            flush: Flush::No,
             flush_seq: 0,
-        })
+        };
+        ring.set_flush(Flush::No);
+        Ok(ring)
     }
 
     /// What was granted to it.
-    pub fn grant(&self) -> CmbGrant {
-        match &self.cmb {
-            None => CmbGrant::Host,
-            Some(cmb) => CmbGrant::Cmb { express: cmb.express, mapping: cmb.mapping },
-        }
+    pub const fn grant(&self) -> CmbGrant {
+        self.grant
     }
 
     /// Makes it as if new. The reasons to flush go on counting.
     pub fn clear(&mut self) {
-        self.memory.zero();
+        self.wqes.memory_mut().zero();
         if self.grant().express() {
-            for position in 0..=self.mask {
-                let word = self.doorbell.express(RingIdx(position), self.mask);
-                let end = self.offset(position.into()) + self.offset(1);
-                self.memory.store_release(end.wrapping_sub(wqe::EXPRESS_BYTES), word.to_le());
+            for position in 0..=self.wqes.mask() {
+                let word = self.express(position);
+                let end = self.wqes.offset(position) + self.wqes.stride();
+                self.wqes.memory_mut().store_release(end.wrapping_sub(wqe::EXPRESS_BYTES), word.to_le());
             }
         }
-        (self.prod, self.cons, self.flush) = (0, 0, false);
+        (self.prod, self.cons) = (0, 0);
+        self.set_flush(Flush::No);
     }
 
-    #[inline(always)]
-    pub fn offset(&self, index: usize) -> usize {
-        index << self.stride_log2
+    /// Sets where it is, from indices.
+    pub fn set_indices(&mut self, prod: u16, cons: u16) {
+        let used = u32::from(prod.wrapping_sub(cons)) & self.wqes.mask();
+        self.cons = cons.into();
+        self.prod = self.cons + used;
     }
+}
 
+impl<M> WorkRing<'_, M> {
+    /// Tells the device of the WQEs from `start` up to the producer.
     #[inline(always)]
-    pub fn next(&self, index: u16) -> u16 {
-        index.wrapping_add(1) & self.mask
-    }
-
-    /// Entries from the consumer up to `index`.
-    #[inline(always)]
-    pub fn used(&self, index: u16) -> u16 {
-        index.wrapping_sub(self.cons) & self.mask
-    }
-
-    /// The first 64 bytes of a WQE.
-    #[inline(always)]
-    pub fn slot(&mut self, index: u16) -> Option<Slot<'_, WORDS>> {
-        let offset = self.offset(index.into());
-        self.memory.slot(offset)
-    }
-
-    #[inline(always)]
-    pub fn publish<D: Doorbell>(&self, start: u16, end: u16, doorbell: &D) {
-        let publish = Publish {
-            ring: &self.memory,
-            doorbell: self.doorbell,
-            mask: self.mask,
-            stride_log2: self.stride_log2,
-        };
-        match &self.cmb {
+    pub fn publish<D: Doorbell>(&self, start: u32, doorbell: &D)
+    where
+        M: DeviceMemory,
+    {
+        let end = self.prod;
+        let publish = Publish { ring: &self.wqes, doorbell: self.doorbell };
+        match &self.controller {
             None => publish.host(end, doorbell),
-            Some(cmb) => publish.cmb(cmb, start, end, doorbell),
+            Some(memory) => publish.controller(memory, self.grant, start, end, doorbell),
         }
     }
 
-    /// Words 4 to 7 with the express doorbell in place, if the WQE at `index` has it there.
+    /// Whether requests are flushed.
     #[inline(always)]
-    pub fn store_payload(slot: &mut Slot<'_, WORDS>, payload: &Payload, express: Option<u64>) {
-        if let Some([a, b, c, d]) = payload.words {
-            slot.store::<4>(a);
-            slot.store::<5>(b);
-            slot.store::<6>(c);
-            slot.store::<7>(express.unwrap_or(d));
+    pub const fn flush(&self) -> Flush {
+        self.flush
+    }
+
+    pub fn set_flush(&mut self, flush: Flush) {
+        self.flush = flush;
+        self.plain_room = if self.plain && flush != Flush::Yes { self.wqes.mask() } else { 0 };
+    }
+
+    /// Requests from the consumer up to `position`.
+    #[inline(always)]
+    pub const fn used(&self, position: u32) -> u32 {
+        position.wrapping_sub(self.cons)
+    }
+
+    /// Whether a request of the plainest form may go to `position`.
+    #[inline(always)]
+    pub const fn plain(&self, position: u32) -> bool {
+        self.used(position) < self.plain_room
+    }
+
+    /// Whether a request of any form may go to `position`; one that is flushed at once is a reason to look for flushes.
+    pub fn room(&mut self, position: u32) -> Result<(), PostError> {
+        if self.used(position) >= self.wqes.mask() {
+            return Err(PostError::QueueFull { needed: 1, free: 0 });
         }
+        if self.flush == Flush::Yes {
+            self.flush_seq = self.flush_seq.wrapping_add(1);
+        }
+        Ok(())
     }
 
-    /// The express doorbell in word 7 of the WQE at `index`.
+    /// The doorbell that tells the producer.
     #[inline(always)]
-    pub fn express_word(&self, index: u16) -> Option<u64> {
-        self.express_word.then(|| self.doorbell.express(RingIdx(index), self.mask))
+    pub const fn index_doorbell(&self) -> u64 {
+        self.doorbell.index(RingIdx(self.wqes.index(self.prod) as u16))
     }
 
-    /// Zeroes what an earlier WQE of `before` bytes has left behind the `extent` bytes of the one at `index`.
+    fn express(&self, position: u32) -> u64 {
+        self.doorbell.express(RingIdx(self.wqes.index(position) as u16), self.wqes.mask() as u16)
+    }
+
+    /// Words 4 to 7 as they are stored: with the express doorbell in place, if the WQE at `position` has it there.
     #[inline(always)]
-    pub fn zero_tail(&mut self, index: u16, extent: u32, before: u32) {
+    pub fn with_express(&self, position: u32, words: [u64; 4]) -> [u64; 4] {
+        let [a, b, c, d] = words;
+        [a, b, c, if self.express_word { self.express(position) } else { d }]
+    }
+
+    /// Zeroes what an earlier WQE of `before` bytes has left behind the `extent` bytes of the one at `position`.
+    #[inline(always)]
+    pub fn zero_tail(&mut self, position: u32, extent: u32, before: u32) {
         if before > extent {
-            self.zero_range(index, extent, before);
+            self.zero_range(position, extent, before);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn zero_range(&mut self, index: u16, from: u32, to: u32) {
-        let offset = self.offset(index.into()).wrapping_add(from as usize);
-        self.memory.store_zeros(offset, to.wrapping_sub(from) as usize);
+    fn zero_range(&mut self, position: u32, extent: u32, before: u32) {
+        let offset = self.wqes.offset(position).wrapping_add(extent as usize);
+        self.wqes.memory_mut().store_zeros(offset, before.saturating_sub(extent) as usize);
     }
 
-    /// Checks SGEs and makes the payload of the WQE at `index` from them.
+    /// Checks SGEs and makes the payload of the WQE at `position` from them.
     #[inline(always)]
-    pub fn sges(&mut self, index: u16, sges: &[Sge]) -> Result<Payload, PostError> {
+    pub fn sges(&mut self, position: u32, sges: &[Sge]) -> Result<Payload, PostError> {
         match sges {
-            [one] if u64::from(one.length) <= MAX_MESSAGE => {
+            [] => Ok(Payload { words: Some(self.with_express(position, [0; 4])), ..Payload::EMPTY }),
+            [one] if one.length <= MAX_LENGTH => {
                 let [a, b] = sge_words(one);
-                Ok(Payload { words: Some([a, b, 0, 0]), sges: 1, length: one.length, ..Payload::EMPTY })
+                let words = Some(self.with_express(position, [a, b, 0, 0]));
+                Ok(Payload { words, sges: 1, length: one.length, ..Payload::EMPTY })
             }
-            [] => Ok(Payload::EMPTY),
-            list => self.sge_list(index, list),
+            list => self.sge_list(position, list),
         }
     }
 
     #[inline(never)]
-    fn sge_list(&mut self, index: u16, sges: &[Sge]) -> Result<Payload, PostError> {
+    fn sge_list(&mut self, position: u32, sges: &[Sge]) -> Result<Payload, PostError> {
         if sges.len() > self.max_sge as usize {
             return Err(PostError::TooManySges { given: sges.len(), max: self.max_sge });
         }
@@ -227,15 +284,14 @@ impl<'m, M: DeviceMemory> WorkRing<'m, M> {
             return Err(PostError::OutOfRange { field: "SGE length", value: long.length.into(), bits: 16 });
         }
         let mut words = [0u64; 4];
-        let base = self.offset(index.into()).wrapping_add(spec.sge_offset());
-        let mut offset = base;
+        let mut offset = self.wqes.offset(position).wrapping_add(spec.sge_offset());
         for (i, sge) in sges.iter().enumerate() {
             let pair = sge_words(sge);
             match (spec, i) {
                 (SpecFormat::None, 0) => [words[0], words[1]] = pair,
                 (SpecFormat::None, 1) => [words[2], words[3]] = pair,
                 _ => {
-                    self.memory.store(offset, &pair.map(u64::to_le));
+                    self.wqes.memory_mut().store(offset, &pair.map(u64::to_le));
                 }
             }
             let (slot, shift) = match spec {
@@ -250,7 +306,7 @@ impl<'m, M: DeviceMemory> WorkRing<'m, M> {
         }
         let end = (spec.sge_offset() as u32).wrapping_add(count.wrapping_mul(size_of::<wqe::Sge>() as u32));
         Ok(Payload {
-            words: Some(words),
+            words: Some(self.with_express(position, words)),
             sges: count as u8,
             spec,
             length: length as u32,
@@ -258,20 +314,18 @@ impl<'m, M: DeviceMemory> WorkRing<'m, M> {
         })
     }
 
-    /// Checks inline data and puts it into the WQE at `index`.
+    /// Checks inline data and puts it into the WQE at `position`.
     #[inline(never)]
-    pub fn inline(&mut self, index: u16, pieces: &[&[u8]]) -> Result<Payload, PostError> {
+    pub fn inline(&mut self, position: u32, pieces: &[&[u8]]) -> Result<Payload, PostError> {
         let length = pieces.iter().fold(0u64, |sum, p| sum.saturating_add(p.len() as u64));
         if length > self.max_inline.into() {
             return Err(PostError::InlineTooLong { given: length, max: self.max_inline });
         }
-        let express = self.express_word(index);
-        if let Some(mut slot) = self.slot(index) {
-            Self::store_payload(&mut slot, &Payload::EMPTY, express);
-        }
-        let mut offset = self.offset(index.into()).wrapping_add(PAYLOAD_OFFSET);
+        let words = self.with_express(position, [0; 4]);
+        store_payload(&mut self.wqes.slot(position), words);
+        let mut offset = self.wqes.offset(position).wrapping_add(PAYLOAD_OFFSET);
         for piece in pieces {
-            self.memory.store_bytes(offset, piece);
+            self.wqes.memory_mut().store_bytes(offset, piece);
             offset = offset.wrapping_add(piece.len());
         }
         let end = (PAYLOAD_OFFSET as u32).wrapping_add(length as u32);
@@ -279,8 +333,17 @@ impl<'m, M: DeviceMemory> WorkRing<'m, M> {
     }
 }
 
+/// Stores words 4 to 7.
 #[inline(always)]
-fn sge_words(sge: &Sge) -> [u64; 2] {
+pub(super) fn store_payload(slot: &mut Slot<'_, WORDS>, [a, b, c, d]: [u64; 4]) {
+    slot.store::<4>(a);
+    slot.store::<5>(b);
+    slot.store::<6>(c);
+    slot.store::<7>(d);
+}
+
+#[inline(always)]
+pub(super) const fn sge_words(sge: &Sge) -> [u64; 2] {
     [sge.addr.swap_bytes(), be_pair(sge.length, sge.lkey.get())]
 }
 

@@ -483,6 +483,7 @@ impl SqOp {
     }
 
     /// Whether the operation never leaves the device: it completes by position, not by message.
+    #[inline(always)]
     pub const fn is_local(self) -> bool {
         matches!(self, Self::RegMr | Self::LocalInv | Self::BindMw)
     }

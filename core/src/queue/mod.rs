@@ -3,6 +3,7 @@
 
 pub mod barrier;
 mod doorbell;
+mod entries;
 mod index;
 mod publish;
 mod ring;
@@ -12,6 +13,7 @@ mod shared;
 mod table;
 
 pub use doorbell::{DeviceMemory, Doorbell};
+pub use entries::EntryRing;
 pub use index::{MsnIdx, SlotIdx, WqeIdx};
 pub use publish::Publisher;
 pub use ring::{Entry, RingMemory, Slot};

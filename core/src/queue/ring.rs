@@ -58,6 +58,12 @@ impl<'m> RingMemory<'m> {
         self.len
     }
 
+    /// The first byte.
+    #[inline(always)]
+    pub(super) const fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
     /// Address of the first byte.
     pub fn address(&self) -> usize {
         self.base.as_ptr() as usize
@@ -132,15 +138,23 @@ impl<'m> RingMemory<'m> {
         fits
     }
 
-    /// The `WORDS` 64-bit words at `offset`, to be stored one by one; `None` if they do not fit.
+    /// Whether `words` 64-bit words at `offset` are inside and aligned.
+    #[inline(always)]
+    const fn aligned(&self, offset: usize, words: usize) -> bool {
+        match offset.checked_add(words * 8) {
+            Some(end) => end <= self.aligned_len && offset.is_multiple_of(8),
+            None => false,
+        }
+    }
+
+    /// The `WORDS` 64-bit words at `offset`, to be stored one by one; `None` if they do not fit or are not aligned.
     #[inline(always)]
     pub fn slot<const WORDS: usize>(&mut self, offset: usize) -> Option<Slot<'_, WORDS>> {
-        if !self.inside(offset, WORDS * 8) {
+        if !self.aligned(offset, WORDS) {
             return None;
         }
-        // SAFETY: in bounds as just checked.
-        let base = unsafe { self.base.add(offset) };
-        Some(Slot { base: base.cast(), _memory: PhantomData })
+        // SAFETY: in bounds and aligned as just checked; the slot borrows the memory.
+        Some(unsafe { Slot::new(self.base.add(offset).cast()) })
     }
 
     /// Copies a value out of `offset`, or `None` if it does not fit. The device may be writing it: the bytes may be a
@@ -171,13 +185,11 @@ impl<'m> RingMemory<'m> {
     /// is not aligned.
     #[inline(always)]
     pub fn entry<const WORDS: usize>(&self, offset: usize) -> Option<Entry<'_, WORDS>> {
-        let fits = offset.checked_add(WORDS * 8).is_some_and(|end| end <= self.aligned_len);
-        if !fits || !offset.is_multiple_of(8) {
+        if !self.aligned(offset, WORDS) {
             return None;
         }
-        // SAFETY: in bounds and aligned as just checked.
-        let base = unsafe { self.base.add(offset) };
-        Some(Entry { base: base.cast(), _memory: PhantomData })
+        // SAFETY: in bounds and aligned as just checked; the entry borrows the memory.
+        Some(unsafe { Entry::new(self.base.add(offset).cast()) })
     }
 
     /// Stores `len` zero bytes at `offset`; `false` if they do not fit.
@@ -198,7 +210,7 @@ impl<'m> RingMemory<'m> {
     }
 }
 
-/// Some 64-bit words of ring memory, in bounds: one check for many stores.
+/// Some 64-bit words of ring memory, in bounds and aligned: one check for many stores.
 #[derive(Debug)]
 pub struct Slot<'s, const WORDS: usize> {
     base: NonNull<u64>,
@@ -206,12 +218,21 @@ pub struct Slot<'s, const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Slot<'_, WORDS> {
+    /// The words at `base`.
+    ///
+    /// # Safety
+    /// `base` is aligned, and `WORDS` words of memory that a [`RingMemory`] stands for and that `'s` borrows.
+    #[inline(always)]
+    pub(super) const unsafe fn new(base: NonNull<u64>) -> Self {
+        Self { base, _memory: PhantomData }
+    }
+
     /// Stores word `AT`; its least significant byte comes first in memory.
     #[inline(always)]
     pub fn store<const AT: usize>(&mut self, word: u64) {
         const { assert!(AT < WORDS) };
-        // SAFETY: `RingMemory::slot` has checked `WORDS` words, and `AT` is one of them.
-        unsafe { self.base.as_ptr().add(AT).write_unaligned(word.to_le()) };
+        // SAFETY: `new`'s caller has checked `WORDS` aligned words, and `AT` is one of them.
+        unsafe { self.base.as_ptr().add(AT).write(word.to_le()) };
     }
 
     /// Stores the low half of word `AT`; the high half keeps what was there.
@@ -219,7 +240,7 @@ impl<const WORDS: usize> Slot<'_, WORDS> {
     pub fn store_low<const AT: usize>(&mut self, word: u32) {
         const { assert!(AT < WORDS) };
         // SAFETY: as in `store`; the low half comes first in memory.
-        unsafe { self.base.as_ptr().add(AT).cast::<u32>().write_unaligned(word.to_le()) };
+        unsafe { self.base.as_ptr().add(AT).cast::<u32>().write(word.to_le()) };
     }
 
     /// Stores the high half of word `AT`; the low half keeps what was there.
@@ -227,25 +248,16 @@ impl<const WORDS: usize> Slot<'_, WORDS> {
     pub fn store_high<const AT: usize>(&mut self, word: u32) {
         const { assert!(AT < WORDS) };
         // SAFETY: as in `store`; the high half comes second in memory.
-        unsafe { self.base.as_ptr().add(AT).cast::<u32>().add(1).write_unaligned(word.to_le()) };
+        unsafe { self.base.as_ptr().add(AT).cast::<u32>().add(1).write(word.to_le()) };
     }
 
-    /// Stores word `AT` after everything stored before has become visible (release); in one piece if the words are
-    /// aligned, as those of a ring are.
+    /// Stores word `AT` in one piece, after everything stored before has become visible (release).
     #[inline(always)]
     pub fn store_release<const AT: usize>(&mut self, word: u64) {
         const { assert!(AT < WORDS) };
-        // SAFETY: as in `store`: `AT` is inside.
-        let at = unsafe { self.base.as_ptr().add(AT) };
-        if at.is_aligned() {
-            // SAFETY: in bounds and aligned; the device is the only other party, and atomics are how it may be met.
-            let word_at = unsafe { core::sync::atomic::AtomicU64::from_ptr(at) };
-            word_at.store(word.to_le(), core::sync::atomic::Ordering::Release);
-        } else {
-            core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
-            // SAFETY: as in `store`.
-            unsafe { at.write_unaligned(word.to_le()) };
-        }
+        // SAFETY: as in `store`; the device is the only other party, and atomics are how it may be met.
+        let word_at = unsafe { core::sync::atomic::AtomicU64::from_ptr(self.base.as_ptr().add(AT)) };
+        word_at.store(word.to_le(), core::sync::atomic::Ordering::Release);
     }
 }
 
@@ -257,12 +269,30 @@ pub struct Entry<'e, const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Entry<'_, WORDS> {
+    /// The words at `base`.
+    ///
+    /// # Safety
+    /// `base` is aligned, and `WORDS` words of memory that a [`RingMemory`] stands for and that `'e` borrows.
+    #[inline(always)]
+    pub(super) const unsafe fn new(base: NonNull<u64>) -> Self {
+        Self { base, _memory: PhantomData }
+    }
+
     /// Loads the low half of word `AT` in one piece that the compiler neither drops nor moves: for valid bits.
     #[inline(always)]
     pub fn load_valid<const AT: usize>(&self) -> u32 {
         const { assert!(AT < WORDS) };
-        // SAFETY: `RingMemory::entry` has checked `WORDS` aligned words, and `AT` is one of them.
+        // SAFETY: `new`'s caller has checked `WORDS` aligned words, and `AT` is one of them.
         let word = unsafe { VolatilePtr::new(self.base.add(AT).cast::<u32>()) };
+        u32::from_le(word.read())
+    }
+
+    /// [`Entry::load_valid`] of the high half.
+    #[inline(always)]
+    pub fn load_valid_high<const AT: usize>(&self) -> u32 {
+        const { assert!(AT < WORDS) };
+        // SAFETY: as in `load_valid`; the high half comes second in memory.
+        let word = unsafe { VolatilePtr::new(self.base.add(AT).cast::<u32>().add(1)) };
         u32::from_le(word.read())
     }
 

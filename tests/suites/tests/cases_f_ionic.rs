@@ -63,7 +63,7 @@ fn f04_nothing_but_the_color_is_read_before_the_barrier() {
         out[..2].iter().map(|wc| (wc.wr_id, wc.status)).collect::<Vec<_>>(),
         [(1, WcStatus::Success), (2, WcStatus::Success)]
     );
-    assert_eq!(late.barriers.get(), 1);
+    assert_ne!(late.barriers.get(), 0);
 }
 
 /// Posts two sends and two receives and returns what the device saw of each.

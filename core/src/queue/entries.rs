@@ -1,0 +1,131 @@
+use core::ptr::NonNull;
+
+use super::{Entry, RingMemory, Slot};
+use crate::verbs::MemoryError;
+
+/// A ring of 2^n entries of 2^s bytes, of which the first `WORDS` 64-bit words are reached without a check.
+///
+/// Positions count on and are masked, so that each is one of the ring's entries.
+#[derive(Debug)]
+pub struct EntryRing<'m, const WORDS: usize> {
+    memory: RingMemory<'m>,
+    /// Entries, less one.
+    mask: u32,
+    /// Bytes of an entry.
+    stride: usize,
+}
+
+impl<'m, const WORDS: usize> EntryRing<'m, WORDS> {
+    /// A ring in `memory`, which is called `what`.
+    ///
+    /// # Errors
+    /// Memory that is too short or not page-aligned, or entries shorter than `WORDS` words.
+    pub fn new(
+        what: &'static str,
+        memory: RingMemory<'m>,
+        depth_log2: u8,
+        stride_log2: u8,
+    ) -> Result<Self, MemoryError> {
+        const { assert!(WORDS > 0) };
+        let (Some(depth), Some(stride)) =
+            (1u32.checked_shl(depth_log2.into()), 1u32.checked_shl(stride_log2.into()))
+        else {
+            let value = depth_log2.max(stride_log2).into();
+            return Err(MemoryError::OutOfRange { what, value, bits: u32::BITS.ilog2() });
+        };
+        if (stride as usize) < WORDS * 8 {
+            return Err(MemoryError::TooShort { what, given: stride as usize, needed: WORDS * 8 });
+        }
+        let stride = stride as usize;
+        memory.check(what, (depth as usize).saturating_mul(stride), 4096)?;
+        Ok(Self { memory, mask: depth - 1, stride })
+    }
+
+    /// Entries, less one.
+    #[inline(always)]
+    pub const fn mask(&self) -> u32 {
+        self.mask
+    }
+
+    /// Bytes of an entry.
+    #[inline(always)]
+    pub const fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Index of the entry at `position`.
+    #[inline(always)]
+    pub const fn index(&self, position: u32) -> u32 {
+        position & self.mask
+    }
+
+    /// Offset of the entry at `position`.
+    #[inline(always)]
+    pub const fn offset(&self, position: u32) -> usize {
+        self.index(position) as usize * self.stride
+    }
+
+    #[inline(always)]
+    fn at(&self, position: u32) -> NonNull<u64> {
+        // SAFETY: `new` has checked that the memory holds `mask + 1` entries of `stride` bytes, so `offset` is inside.
+        unsafe { self.memory.base().add(self.offset(position)) }.cast()
+    }
+
+    /// The entry at `position`, to be stored.
+    #[inline(always)]
+    pub fn slot(&mut self, position: u32) -> Slot<'_, WORDS> {
+        // SAFETY: `new` has checked that an entry has `WORDS` words, and that the memory is aligned to more than 8 bytes;
+        // the stride is a power of two that is not less than 8. The slot borrows the memory.
+        unsafe { Slot::new(self.at(position)) }
+    }
+
+    /// The entry at `position`, to be looked at and then copied out.
+    #[inline(always)]
+    pub fn entry(&self, position: u32) -> Entry<'_, WORDS> {
+        // SAFETY: as in `slot`.
+        unsafe { Entry::new(self.at(position)) }
+    }
+
+    /// The memory, for what lies behind the first `WORDS` words of an entry.
+    #[inline(always)]
+    pub const fn memory(&self) -> &RingMemory<'m> {
+        &self.memory
+    }
+
+    /// The memory, for what lies behind the first `WORDS` words of an entry.
+    #[inline(always)]
+    pub const fn memory_mut(&mut self) -> &mut RingMemory<'m> {
+        &mut self.memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(align(4096))]
+    struct Page([u8; 4096]);
+
+    #[test]
+    fn every_position_is_one_of_the_entries() {
+        let mut page = Page([0; 4096]);
+        let mut ring = EntryRing::<4>::new("ring", RingMemory::new(&mut page.0), 6, 6).unwrap();
+        for position in [0, 63, 64, u32::MAX] {
+            ring.slot(position).store::<3>(position.into());
+            assert_eq!(ring.entry(position & 63).load(), [0, 0, 0, position.into()]);
+            assert_eq!(ring.offset(position), ring.index(position) as usize * 64);
+        }
+    }
+
+    #[test]
+    fn memory_that_does_not_hold_the_entries_is_refused() {
+        let mut page = Page([0; 4096]);
+        let mut ring = |from, depth, stride| {
+            EntryRing::<4>::new("ring", RingMemory::new(&mut page.0).split_at(from).1, depth, stride).err()
+        };
+        assert!(matches!(ring(0, 7, 6), Some(MemoryError::TooShort { given: 4096, needed: 8192, .. })));
+        assert!(matches!(ring(0, 7, 4), Some(MemoryError::TooShort { given: 16, needed: 32, .. })));
+        assert!(matches!(ring(8, 2, 5), Some(MemoryError::Misaligned { .. })));
+        assert!(matches!(ring(0, 32, 5), Some(MemoryError::OutOfRange { .. })));
+    }
+}
