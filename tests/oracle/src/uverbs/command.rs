@@ -306,8 +306,8 @@ pub fn destroy_cq(state: &mut State, handle: u32) -> Result<Reply, Errno> {
     if state.objects.qps.values().any(|qp| qp.send_cq == handle || qp.recv_cq == handle) {
         return Err(libc::EBUSY);
     }
-    state.objects.cqs.remove(&handle).ok_or(libc::EINVAL)?;
-    Ok(Reply::core(&[0; 8]))
+    let cq = state.objects.cqs.remove(&handle).ok_or(libc::EINVAL)?;
+    Ok(Reply::core([0, cq.events].as_bytes()))
 }
 
 fn create_qp(state: &mut State, request: &[u8], driver: &[u8]) -> Result<Reply, Errno> {
@@ -409,7 +409,7 @@ pub fn destroy_qp(state: &mut State, handle: u32) -> Result<Reply, Errno> {
     let qp = state.objects.qps.remove(&handle).ok_or(libc::EINVAL)?;
     state.remove_page(Page::SendCmb(qp.id));
     state.remove_page(Page::RecvCmb(qp.id));
-    Ok(Reply::core(&[0; 4]))
+    Ok(Reply::core(qp.events.as_bytes()))
 }
 
 /// Creates a shared receive queue: it, and what the driver answers.
@@ -427,8 +427,8 @@ pub fn destroy_srq(state: &mut State, handle: u32) -> Result<Reply, Errno> {
     if state.objects.qps.values().any(|qp| qp.srq == Some(handle)) {
         return Err(libc::EBUSY);
     }
-    state.objects.srqs.remove(&handle).ok_or(libc::EINVAL)?;
-    Ok(Reply::core(&[0; 4]))
+    let srq = state.objects.srqs.remove(&handle).ok_or(libc::EINVAL)?;
+    Ok(Reply::core(srq.events.as_bytes()))
 }
 
 pub fn dealloc_pd(state: &mut State, handle: u32) -> Result<Reply, Errno> {

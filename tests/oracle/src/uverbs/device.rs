@@ -269,13 +269,18 @@ impl Device {
     /// # Errors
     /// The context has no descriptor for events, or too many wait.
     pub fn raise(&self, event: u32, element: u64) -> Result<(), Errno> {
-        let to = self.state().events.ok_or(libc::EBADF)?;
+        let mut state = self.state();
+        let to = state.events.ok_or(libc::EBADF)?;
         let mut bytes = element.to_ne_bytes().to_vec();
         bytes.extend_from_slice(&event.to_ne_bytes());
         bytes.extend_from_slice(&[0; 4]);
         let arguments = [to as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0];
         // SAFETY: the bytes are there.
         let written = unsafe { preload::syscall(libc::SYS_write, arguments) };
-        if written == bytes.len() as isize { Ok(()) } else { Err(libc::EAGAIN) }
+        if written != bytes.len() as isize {
+            return Err(libc::EAGAIN);
+        }
+        state.objects.count_event(element);
+        Ok(())
     }
 }

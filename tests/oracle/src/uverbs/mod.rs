@@ -12,7 +12,8 @@
 //!   driver id that RDMA netlink tells ([`netlink`]).
 //! - A bnxt_re provider keeps page size, CQE size and device limits per device, not per context: contexts of different
 //!   configurations may follow one another, but must not be used at the same time.
-//! - libionic arms a completion queue only if it has a completion channel.
+//! - libionic arms a completion queue only if it has a completion channel, and in the next poll.
+//! - The library waits in destroying an object until all events of it are acknowledged that the kernel says it raised.
 //! - bnxt_re's resize waits, inside `ibv_resize_cq`, for a cut-off completion in the old ring: write it before the call.
 //! - libionic 65 copies into CMB with MOVDIR64B where the processor has it, else in 8-byte stores.
 
@@ -27,6 +28,8 @@ mod memory;
 pub mod netlink;
 mod objects;
 pub mod registry;
+#[cfg(test)]
+mod tests;
 pub mod trap;
 mod write;
 

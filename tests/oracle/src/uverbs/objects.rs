@@ -45,6 +45,8 @@ pub struct Cq {
     pub resize: Option<Udata>,
     /// Device's ids: of bnxt_re the first counts, of ionic one a pipeline.
     pub ids: [u32; 2],
+    /// Asynchronous events raised for it.
+    pub events: u32,
 }
 
 /// Capabilities of a queue pair.
@@ -97,6 +99,8 @@ pub struct Qp {
     pub sq_psn: u32,
     /// Masks of attributes of all modifications, oldest first.
     pub modified: Vec<u32>,
+    /// Asynchronous events raised for it.
+    pub events: u32,
 }
 
 /// Shared receive queue.
@@ -118,6 +122,8 @@ pub struct Srq {
     pub udata: Udata,
     /// Device's id.
     pub id: u32,
+    /// Asynchronous events raised for it.
+    pub events: u32,
 }
 
 /// Address handle.
@@ -182,4 +188,17 @@ pub struct Objects {
     pub mrs: BTreeMap<u32, Mr>,
     /// Memory windows.
     pub mws: BTreeMap<u32, Mw>,
+}
+
+impl Objects {
+    /// Counts an event of the object with this `user_handle`. Its destruction tells the count, and the library waits until
+    /// so many were acknowledged.
+    pub(super) fn count_event(&mut self, user_handle: u64) {
+        let cqs = self.cqs.values_mut().map(|cq| (cq.user_handle, &mut cq.events));
+        let qps = self.qps.values_mut().map(|qp| (qp.user_handle, &mut qp.events));
+        let srqs = self.srqs.values_mut().map(|srq| (srq.user_handle, &mut srq.events));
+        if let Some((_, events)) = cqs.chain(qps).chain(srqs).find(|(handle, _)| *handle == user_handle) {
+            *events += 1;
+        }
+    }
 }
