@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use oracle::case::{CaseResult, Exception, Family, Tally};
 use oracle::ibv::{self, Library};
+use oracle::ionic::Ionic;
 
 /// Cases of a whole run.
 pub const CASES: u64 = 12_000;
@@ -82,8 +83,8 @@ impl<F: Family<Error: Display>> Cases for F {
     }
 }
 
-fn families(_library: &Library) -> Vec<Box<dyn Cases>> {
-    vec![]
+fn families(library: &Library) -> Vec<Box<dyn Cases>> {
+    vec![Box::new(Ionic::new(library.clone()))]
 }
 
 /// Prints the names of all modes.

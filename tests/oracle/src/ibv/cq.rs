@@ -119,10 +119,10 @@ impl Cq {
     }
 
     /// Polls at most `most` completions through `ibv_start_poll`, `ibv_next_poll` and `ibv_end_poll`. Fields that the
-    /// queue was not created with are zero.
+    /// queue was not created with are zero. An error after the first completion ends the round, as in `ibv_poll_cq`.
     ///
     /// # Errors
-    /// What the provider returned other than "no more".
+    /// What the provider returned other than "no more", in place of the first completion.
     ///
     /// # Panics
     /// The queue is not an extended one.
@@ -144,7 +144,7 @@ impl Cq {
             if started {
                 end.expect("end_poll")(raw);
             }
-            if code == libc::ENOENT { Ok(found) } else { Err(code) }
+            if code == libc::ENOENT || !found.is_empty() { Ok(found) } else { Err(code) }
         }
     }
 

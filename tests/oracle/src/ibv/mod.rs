@@ -5,6 +5,7 @@
 //! calls of `ibv_wr_*` by [`Qp::post_wr`]; completions of both sides become [`Completion`].
 
 mod ah;
+mod bind;
 mod completion;
 mod context;
 mod cq;
