@@ -1,13 +1,13 @@
 //! The fault and single-step handlers.
 //!
 //! Both run on the thread that stores, inside of that store, and touch nothing but this module's statics, the page, and
-//! `mprotect`: all of it safe in a signal handler.
+//! `mprotect`: all of it safe in a signal handler. Nobody stores into a watched page while holding the lock of the
+//! tables, so a handler that waits for it never waits for its own thread.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+
+use spin::Mutex;
 
 use super::{Raw, WIDEST};
 use crate::preload;
@@ -18,34 +18,35 @@ const PAGE: usize = 4096;
 const TRAP_FLAG: i64 = 0x100;
 
 /// Watched memory; `len` is zero in a free slot.
+#[derive(Clone, Copy)]
 struct Slot {
-    start: AtomicUsize,
-    len: AtomicUsize,
-    area: AtomicUsize,
+    start: usize,
+    len: usize,
+    area: u32,
 }
 
 const SLOTS: usize = 256;
-static SLOT: [Slot; SLOTS] =
-    [const { Slot { start: AtomicUsize::new(0), len: AtomicUsize::new(0), area: AtomicUsize::new(0) } };
-        SLOTS];
-
-/// Guards changes of the slots. The handlers only read them.
-static CHANGE: Mutex<()> = Mutex::new(());
-
 const LOG: usize = 1 << 16;
-/// The log: written by handlers at an index that each takes for itself, read when no handler runs.
-struct Log(UnsafeCell<[MaybeUninit<Raw>; LOG]>);
-// SAFETY: each entry has one writer, see `Log`.
-unsafe impl Sync for Log {}
-static ENTRIES: Log = Log(UnsafeCell::new([const { MaybeUninit::uninit() }; LOG]));
-static LOGGED: AtomicUsize = AtomicUsize::new(0);
+
+struct Tables {
+    slots: [Slot; SLOTS],
+    log: [Raw; LOG],
+    logged: usize,
+    /// Handlers that were there before ours.
+    old: Option<[libc::sigaction; 2]>,
+}
+
+static TABLES: Mutex<Tables> = Mutex::new(Tables {
+    slots: [Slot { start: 0, len: 0, area: 0 }; SLOTS],
+    log: [Raw { area: 0, offset: 0, width: 0, bytes: [0; WIDEST] }; LOG],
+    logged: 0,
+    old: None,
+});
 
 /// The store that is being carried out on this thread.
 #[derive(Clone, Copy)]
 struct Step {
-    area: u32,
-    /// Area's beginning.
-    start: usize,
+    slot: Slot,
     /// First byte stored.
     at: usize,
     /// Bytes from there that may be stored.
@@ -57,45 +58,34 @@ thread_local! {
     static STEP: Cell<Option<Step>> = const { Cell::new(None) };
 }
 
-/// Handlers that were there before.
-static OLD: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
-
 pub fn watch(start: usize, len: usize, area: u32) -> Result<(), Errno> {
-    let _guard = CHANGE.lock().unwrap_or_else(PoisonError::into_inner);
-    install()?;
-    let free = SLOT.iter().find(|slot| slot.len.load(Ordering::Relaxed) == 0).ok_or(libc::ENOSPC)?;
-    free.start.store(start, Ordering::Relaxed);
-    free.area.store(area as usize, Ordering::Relaxed);
-    free.len.store(len.next_multiple_of(PAGE), Ordering::Release);
-    if protect(start, len, libc::PROT_READ) {
-        return Ok(());
+    let mut tables = TABLES.lock();
+    if tables.old.is_none() {
+        tables.old = Some(install()?);
     }
-    free.len.store(0, Ordering::Release);
-    Err(libc::EINVAL)
+    let free = tables.slots.iter_mut().find(|slot| slot.len == 0).ok_or(libc::ENOSPC)?;
+    if !protect(start, len, libc::PROT_READ) {
+        return Err(libc::EINVAL);
+    }
+    *free = Slot { start, len: len.next_multiple_of(PAGE), area };
+    Ok(())
 }
 
 pub fn forget(start: usize, len: usize) {
-    if OLD.get().is_none() {
-        return;
-    }
-    let _guard = CHANGE.lock().unwrap_or_else(PoisonError::into_inner);
-    for slot in &SLOT {
-        let (at, bytes) = (slot.start.load(Ordering::Relaxed), slot.len.load(Ordering::Relaxed));
-        if bytes != 0 && start <= at && at < start + len {
-            slot.len.store(0, Ordering::Release);
-            protect(at, bytes, libc::PROT_READ | libc::PROT_WRITE);
+    let mut tables = TABLES.lock();
+    for slot in &mut tables.slots {
+        if slot.len != 0 && start <= slot.start && slot.start < start + len {
+            protect(slot.start, slot.len, libc::PROT_READ | libc::PROT_WRITE);
+            slot.len = 0;
         }
     }
 }
 
 pub fn drain(into: &mut Vec<Raw>) {
-    let logged = LOGGED.load(Ordering::Acquire);
+    let mut tables = TABLES.lock();
+    let logged = std::mem::take(&mut tables.logged);
     assert!(logged <= LOG, "{logged} stores since the log was read, it holds {LOG}");
-    // SAFETY: entries below `logged` are written, and no store is going on.
-    let entries = unsafe { &(&*ENTRIES.0.get())[..logged] };
-    // SAFETY: see above.
-    into.extend(entries.iter().map(|entry| unsafe { entry.assume_init() }));
-    LOGGED.store(0, Ordering::Release);
+    into.extend_from_slice(&tables.log[..logged]);
 }
 
 fn protect(start: usize, len: usize, prot: c_int) -> bool {
@@ -103,10 +93,7 @@ fn protect(start: usize, len: usize, prot: c_int) -> bool {
     unsafe { preload::syscall(libc::SYS_mprotect, [start, len, prot as usize, 0, 0, 0]) == 0 }
 }
 
-fn install() -> Result<(), Errno> {
-    if OLD.get().is_some() {
-        return Ok(());
-    }
+fn install() -> Result<[libc::sigaction; 2], Errno> {
     let set = |signal: c_int, handler: usize| {
         // SAFETY: all zero bytes are a valid action.
         let (mut new, mut old): (libc::sigaction, libc::sigaction) =
@@ -117,18 +104,13 @@ fn install() -> Result<(), Errno> {
         let set = unsafe { libc::sigaction(signal, &new, &mut old) };
         if set == 0 { Ok(old) } else { Err(libc::EINVAL) }
     };
-    let old = [
-        set(libc::SIGSEGV, fault as *const () as usize)?,
-        set(libc::SIGTRAP, stepped as *const () as usize)?,
-    ];
-    // The lock of the caller lets nobody else come in between.
-    let _ = OLD.set(old);
-    Ok(())
+    let (fault, stepped) = (fault as *const () as usize, stepped as *const () as usize);
+    Ok([set(libc::SIGSEGV, fault)?, set(libc::SIGTRAP, stepped)?])
 }
 
 /// Not ours: what was there before shall see it. The instruction faults again after the return.
 fn give_back(signal: c_int, index: usize) {
-    if let Some(old) = OLD.get() {
+    if let Some(old) = TABLES.lock().old {
         // SAFETY: it was the action before.
         unsafe { libc::sigaction(signal, &old[index], std::ptr::null_mut()) };
     }
@@ -148,17 +130,13 @@ const fn pattern(before: u8, at: usize) -> u8 {
 extern "C" fn fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel gives both.
     let (at, context) = unsafe { ((*info).si_addr() as usize, &mut *context.cast::<libc::ucontext_t>()) };
-    let slot = SLOT.iter().find(|slot| {
-        let start = slot.start.load(Ordering::Relaxed);
-        start <= at && at < start + slot.len.load(Ordering::Acquire)
-    });
+    let within = |slot: &&Slot| slot.start <= at && at < slot.start + slot.len;
+    let slot = TABLES.lock().slots.iter().find(within).copied();
     let (Some(slot), None) = (slot, STEP.get()) else {
         give_back(signal, 0);
         return;
     };
-    let start = slot.start.load(Ordering::Relaxed);
-    let end = start + slot.len.load(Ordering::Relaxed);
-    let window = WIDEST.min(end - at);
+    let window = WIDEST.min(slot.start + slot.len - at);
     let (first, len) = pages(at, window);
     protect(first, len, libc::PROT_READ | libc::PROT_WRITE);
     let mut before = [0; WIDEST];
@@ -170,8 +148,7 @@ extern "C" fn fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_v
             byte.write_volatile(pattern(*before, at + i));
         }
     }
-    let area = slot.area.load(Ordering::Relaxed) as u32;
-    STEP.set(Some(Step { area, start, at, window, before }));
+    STEP.set(Some(Step { slot, at, window, before }));
     context.uc_mcontext.gregs[libc::REG_EFL as usize] |= TRAP_FLAG;
 }
 
@@ -200,10 +177,10 @@ extern "C" fn stepped(signal: c_int, _info: *mut libc::siginfo_t, context: *mut 
     }
     let (first, len) = pages(step.at, step.window);
     protect(first, len, libc::PROT_READ);
-    let index = LOGGED.fetch_add(1, Ordering::AcqRel);
-    if index < LOG {
-        let raw = Raw { area: step.area, offset: step.at - step.start, width, bytes };
-        // SAFETY: the index is this handler's alone.
-        unsafe { (*ENTRIES.0.get())[index].write(raw) };
+    let mut tables = TABLES.lock();
+    let index = tables.logged;
+    if let Some(entry) = tables.log.get_mut(index) {
+        *entry = Raw { area: step.slot.area, offset: step.at - step.slot.start, width, bytes };
     }
+    tables.logged += 1;
 }
