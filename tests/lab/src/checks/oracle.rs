@@ -9,8 +9,12 @@ use crate::lab::Lab;
 use crate::process::{spelled, succeed};
 use crate::progress::Step;
 use crate::setup::{self, Need, providers};
+use crate::suites::Checks;
 
 const LIMIT: Duration = Duration::from_secs(900);
+
+/// What the line of counts begins with.
+const CLOSING: &str = "oracle: ";
 
 /// Runs in the foreground with arguments of its own. `Ok(false)` says that something differs and was told.
 ///
@@ -34,6 +38,23 @@ pub fn oracle(lab: &Lab, arguments: &[String]) -> Result<bool> {
         Some(1) => Ok(false),
         _ => Err(Error::Failed { command: spelled(&command), status, tail: String::new() }),
     }
+}
+
+/// The suite: one post of each provider, then all cases.
+///
+/// # Errors
+/// The build failed, or something differs.
+pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
+    checks.succeed(&mut build(checks.lab))?;
+    let lab = checks.lab;
+    let smoke = checks.succeed(program(lab)?.arg("smoke")).map(drop);
+    checks.count("one RDMA WRITE of each provider", smoke);
+    let text = checks.succeed(&mut run(lab)?)?;
+    match text.lines().rfind(|line| line.starts_with(CLOSING)) {
+        Some(line) => checks.count::<Error>(line, Ok(())),
+        None => return Err(Error::Unexpected("the oracle has no closing line".into())),
+    }
+    Ok(())
 }
 
 fn build(lab: &Lab) -> Command {

@@ -110,6 +110,12 @@ pub const SUITES: &[Suite] = &[
         &[Need::Compilers, Need::RdmaCore],
         Run::Checks(checks::rdma_core::run),
     ),
+    suite(
+        "oracle",
+        "the vendors' C providers over a made-up device against the core, byte for byte",
+        &[Need::Providers],
+        Run::Checks(checks::oracle::suite),
+    ),
     suite("dv", "the README's first command, for each device", &[], Run::Checks(checks::dv::run)),
 ];
 
