@@ -172,6 +172,7 @@ fn a_queue_pair_is_the_same_by_write_and_by_ioctl() {
     assert_eq!((reply[1], reply[8], answer[0]), (one.id, one.id, one.id));
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn a_doorbell_is_logged_and_a_kernel_page_is_read_only() {
     let opened = open(bnxt_re::Config::p7());
