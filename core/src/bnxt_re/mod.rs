@@ -14,6 +14,7 @@ pub mod cqe;
 pub mod doorbell;
 mod inline;
 pub mod pacing;
+mod payload;
 pub mod plan;
 pub mod psn;
 pub mod push;

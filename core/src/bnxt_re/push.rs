@@ -53,7 +53,7 @@ impl<S: Store> SendQueue<'_, S> {
         buffer: &PushBuffer<M>,
         doorbell: &impl Doorbell,
     ) -> Result<(), PostError> {
-        let (_, used) = self.measure(request)?;
+        let (_, used) = self.book.measure(request)?;
         if used > PUSH_SLOTS {
             let max = (PUSH_SLOTS - super::wqe::HEADER_SLOTS) * super::wqe::SLOT_BYTES;
             return Err(match request.data {
@@ -61,7 +61,7 @@ impl<S: Store> SendQueue<'_, S> {
                 Data::Sges(sges) => PostError::TooManySges { given: sges.len(), max: max / 16 },
             });
         }
-        let (tail, before) = (self.state().tail, self.doorbell());
+        let (tail, before) = (self.tail(), self.doorbell());
         let mut batch = self.batch();
         batch.post(request)?;
         let after = batch.finish();

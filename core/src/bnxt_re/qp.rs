@@ -259,9 +259,7 @@ impl<'m, S: Store> QueuePair<'m, S> {
         requests: &[SendRequest<'_>],
     ) -> Result<(), BatchError> {
         let mut batch = self.send_batch().map_err(|error| BatchError { index: 0, error })?;
-        for (index, request) in requests.iter().enumerate() {
-            batch.post(request).map_err(|error| BatchError { index, error })?;
-        }
+        batch.post_all(requests)?;
         batch.commit(doorbell);
         Ok(())
     }

@@ -29,8 +29,8 @@ pub(super) struct Header {
     pub op: Op,
     /// The message takes packets of a connection.
     pub packets: bool,
-    /// 1 if a completion was asked for.
-    pub signaled: u32,
+    /// Flags of the WQE.
+    pub flags: SqFlags,
 }
 
 /// Which bytes of a header an operation stores. The first four and the second eight always are; the rest keeps what an
@@ -70,35 +70,65 @@ impl Written {
     }
 }
 
-/// An operation: its WQE type, what completes, and its `ibv_wr_opcode`, which retransmit entries carry.
+/// An operation: its WQE type, and its `ibv_wr_opcode`, which PSN entries carry.
 #[derive(Clone, Copy)]
+#[repr(align(4))]
 pub(super) struct Op {
     pub wqe_type: WqeType,
-    pub opcode: WcOpcode,
     pub psn_opcode: u8,
+    /// The header has a key or immediate data.
+    pub has_key: bool,
 }
 
 impl Op {
-    pub const WRITE: Self = Self::new(WqeType::WRITE, WcOpcode::RdmaWrite, 0);
-    pub const WRITE_IMM: Self = Self::new(WqeType::WRITE_IMM, WcOpcode::RdmaWrite, 1);
-    pub const SEND: Self = Self::new(WqeType::SEND, WcOpcode::Send, 2);
-    pub const SEND_IMM: Self = Self::new(WqeType::SEND_IMM, WcOpcode::Send, 3);
-    pub const READ: Self = Self::new(WqeType::READ, WcOpcode::RdmaRead, 4);
-    const COMPARE_SWAP: Self = Self::new(WqeType::ATOMIC_CS, WcOpcode::CompSwap, 5);
-    const FETCH_ADD: Self = Self::new(WqeType::ATOMIC_FA, WcOpcode::FetchAdd, 6);
-    const LOCAL_INV: Self = Self::new(WqeType::LOCAL_INV, WcOpcode::LocalInv, 7);
-    const BIND: Self = Self::new(WqeType::BIND, WcOpcode::BindMw, 8);
-    pub const SEND_INV: Self = Self::new(WqeType::SEND_INV, WcOpcode::Send, 9);
-    const REGISTER: Self = Self::new(WqeType::FR_PMR, WcOpcode::RegMr, 0x20);
+    const SEND: Self = Self::new(WqeType::SEND, 2);
+    const SEND_IMM: Self = Self::new(WqeType::SEND_IMM, 3);
+    const SEND_INV: Self = Self::new(WqeType::SEND_INV, 9);
+    const WRITE: Self = Self::new(WqeType::WRITE, 0);
+    const WRITE_IMM: Self = Self::new(WqeType::WRITE_IMM, 1);
+    const READ: Self = Self::new(WqeType::READ, 4);
+    const COMPARE_SWAP: Self = Self::new(WqeType::ATOMIC_CS, 5);
+    const FETCH_ADD: Self = Self::new(WqeType::ATOMIC_FA, 6);
+    const LOCAL_INV: Self = Self::new(WqeType::LOCAL_INV, 7);
+    const BIND: Self = Self::new(WqeType::BIND, 8);
+    const REGISTER: Self = Self::new(WqeType::FR_PMR, 0x20);
 
-    const fn new(wqe_type: WqeType, opcode: WcOpcode, psn_opcode: u8) -> Self {
-        Self { wqe_type, opcode, psn_opcode }
+    const fn new(wqe_type: WqeType, psn_opcode: u8) -> Self {
+        let has_key = matches!(wqe_type, WqeType::SEND_IMM | WqeType::SEND_INV | WqeType::WRITE_IMM);
+        Self { wqe_type, psn_opcode, has_key }
     }
 
     /// First word of the header of a WQE that uses `size` slots, without flags.
     #[inline(always)]
     pub const fn first_word(self, size: u32) -> u32 {
         size << 16 | self.wqe_type.0 as u32
+    }
+
+    /// SEND, WRITE and READ of a connection, whose headers differ in two operands: the peer's memory, and a key or
+    /// immediate data.
+    #[inline(always)]
+    pub const fn of_message(op: &SendOp) -> Option<&'static Self> {
+        const MESSAGES: &[Op; 6] =
+            &[Op::SEND, Op::SEND_IMM, Op::SEND_INV, Op::WRITE, Op::WRITE_IMM, Op::READ];
+        // In the order of `SendOp`, so that no branch is needed.
+        let index = match op {
+            SendOp::Send => 0,
+            SendOp::SendImm(_) => 1,
+            SendOp::SendInv(_) => 2,
+            SendOp::Write(_) => 3,
+            SendOp::WriteImm(..) => 4,
+            SendOp::Read(_) => 5,
+            _ => return None,
+        };
+        Some(&MESSAGES[index])
+    }
+
+    /// What completes.
+    const fn completes_as(self) -> WcOpcode {
+        match self.wqe_type.completes_as() {
+            Some(opcode) => opcode,
+            None => WcOpcode::Send,
+        }
     }
 }
 
@@ -118,16 +148,16 @@ impl Common {
     }
 
     fn not_inline(&self, op: Op) -> Result<(), PostError> {
-        if self.inline { Err(PostError::InlineNotAllowed(op.opcode)) } else { Ok(()) }
+        if self.inline { Err(PostError::InlineNotAllowed(op.completes_as())) } else { Ok(()) }
     }
 
     fn refused(&self, op: Op) -> PostError {
-        PostError::NotSupported { op: op.opcode, qp_type: self.kind.qp_type }
+        PostError::NotSupported { op: op.completes_as(), qp_type: self.kind.qp_type }
     }
 
     fn done(&self, words: [le::U64; 4], written: Written, op: Op) -> Header {
         let packets = self.kind.qp_type == QpType::Rc;
-        Header { words, written, op, packets, signaled: u32::from(self.flags) & 1 }
+        Header { words, written, op, packets, flags: SqFlags::from_bits(self.flags) }
     }
 
     /// SEND of a connection, or a raw frame.
@@ -288,16 +318,17 @@ fn five_bytes(field: &'static str, value: u64) -> Result<[u8; 5], PostError> {
     }
 }
 
-/// The header for `request`, whose message has `length` bytes and whose WQE uses `size` slots.
+/// The header for `request`, whose message has `length` bytes and whose WQE uses `size` slots. It has the flags in `all`
+/// too.
 pub(super) fn header(
     request: &SendRequest<'_>,
     kind: &Kind,
-    signal_all: u32,
+    all: SqFlags,
     length: u32,
     size: u32,
 ) -> Result<Header, PostError> {
     let inline = matches!(request.data, Data::Inline(_));
-    let flags = SqFlags::from_flags(request.flags, inline).into_bits() | signal_all as u8;
+    let flags = SqFlags::from_flags(request.flags, inline).into_bits() | all.into_bits();
     let c = Common { flags, size: size as u8, length, inline, kind: *kind };
     match request.op {
         SendOp::Send if c.kind.qp_type == QpType::Ud => Err(c.refused(Op::SEND)),

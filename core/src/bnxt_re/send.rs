@@ -3,11 +3,12 @@
 use super::batch::SendBatch;
 use super::caps::UD_REFRESH;
 use super::doorbell::{DbIndex, DbType, DbWord, Epoch, Toggle, Xid};
+use super::payload::PayloadLimits;
 use super::plan::SendPlan;
 use super::psn::Retransmit;
 use super::request::Kind;
-use super::wqe::WqeMode;
-use crate::queue::{RingMemory, Shadow, Store};
+use super::wqe::{HEADER_SLOTS, SLOT_BYTES, STATIC_SLOTS, SqFlags, WqeMode, WqeType};
+use crate::queue::{RingMemory, Run, Shadow, SlotRing, Store, WordTable};
 use crate::verbs::{MemoryError, Mtu, Psn, QpId, QpType, WcOpcode, WcStatus, WorkCompletion};
 
 /// What the driver remembers of a send request: one for each WQE index.
@@ -16,50 +17,36 @@ use crate::verbs::{MemoryError, Mtu, Psn, QpId, QpType, WcOpcode, WcStatus, Work
 pub struct SendRecord {
     /// Number given at post.
     pub wr_id: u64,
-    /// From bit 0: bytes of the message (32 bits), doorbell index of the WQE (16), operation (7), whether a completion
-    /// was asked for (1), and slots that the WQE takes (8). One word, so that it is one store.
-    pub wqe: u64,
+    /// Bytes of the message.
+    pub length: u32,
+    /// First word of the WQE's header: type, flags and slots in use; in the byte that the device reserves, slots that the
+    /// WQE takes.
+    pub word: u32,
 }
 
 impl SendRecord {
-    /// A record of a WQE that begins at doorbell index `start` and takes `slots`.
+    /// A record of a WQE whose header begins with `word` and which takes `slots`.
     #[inline(always)]
-    pub(super) const fn new(
-        wr_id: u64,
-        length: u32,
-        start: u32,
-        slots: u32,
-        opcode: WcOpcode,
-        signaled: u32,
-    ) -> Self {
-        let high = (opcode as u32) << 16 | signaled << 23 | (slots & 0xff) << 24;
-        Self { wr_id, wqe: (high as u64 | start as u64 & 0xffff) << 32 | length as u64 }
-    }
-
-    /// Bytes of the message.
-    pub const fn length(&self) -> u32 {
-        self.wqe as u32
-    }
-
-    /// Doorbell index of the WQE: its slot in variable mode, its WQE index in static mode.
-    pub const fn start(&self) -> u16 {
-        (self.wqe >> 32) as u16
+    pub(super) const fn new(wr_id: u64, length: u32, word: u32, slots: u8) -> Self {
+        Self { wr_id, length, word: word | (slots as u32) << 24 }
     }
 
     /// Slots that the WQE takes.
+    #[inline(always)]
     pub const fn slots(&self) -> u32 {
-        (self.wqe >> 56) as u32
+        self.word >> 24
     }
 
-    /// Operation.
-    pub const fn opcode(&self) -> WcOpcode {
-        self.operation().0
+    /// A completion was asked for.
+    #[inline(always)]
+    pub const fn signaled(&self) -> bool {
+        SqFlags::from_first_word(self.word).signal_comp()
     }
 
-    /// Operation, and which bits of the length a completion reports: all of what came in, none of what went out.
+    /// What completes, and which bits of the length a completion reports: all of what came in, none of what went out.
     #[inline(always)]
     const fn operation(&self) -> (WcOpcode, u32) {
-        OPERATIONS[(self.wqe >> 48) as usize & 0xf]
+        OPERATIONS[(self.word & 0xf) as usize]
     }
 
     /// The completion of success.
@@ -68,35 +55,24 @@ impl SendRecord {
         let (opcode, reported) = self.operation();
         WorkCompletion {
             wr_id: self.wr_id,
-            byte_len: self.length() & reported,
+            byte_len: self.length & reported,
             qp,
             opcode,
             ..WorkCompletion::default()
         }
     }
-
-    /// A completion was asked for.
-    pub const fn signaled(&self) -> bool {
-        self.wqe & 1 << 55 != 0
-    }
 }
 
-/// By the code of the operation in a record.
+/// By WQE type.
 const OPERATIONS: [(WcOpcode, u32); 16] = {
     let mut table = [(WcOpcode::Send, 0); 16];
-    let all = [
-        (WcOpcode::RdmaWrite, 0),
-        (WcOpcode::RdmaRead, u32::MAX),
-        (WcOpcode::CompSwap, u32::MAX),
-        (WcOpcode::FetchAdd, u32::MAX),
-        (WcOpcode::BindMw, 0),
-        (WcOpcode::LocalInv, 0),
-        (WcOpcode::RegMr, 0),
-    ];
-    let mut i = 0;
-    while i < all.len() {
-        table[all[i].0 as usize] = all[i];
-        i += 1;
+    let mut wqe_type = 0;
+    while wqe_type < table.len() {
+        if let Some(opcode) = WqeType(wqe_type as u8).completes_as() {
+            let comes_in = matches!(opcode, WcOpcode::RdmaRead | WcOpcode::CompSwap | WcOpcode::FetchAdd);
+            table[wqe_type] = (opcode, if comes_in { u32::MAX } else { 0 });
+        }
+        wqe_type += 1;
     }
     table
 };
@@ -116,34 +92,25 @@ pub struct SendInit {
     pub atomics: bool,
 }
 
-/// Indices that move with a post. A batch keeps a copy, to go back to when it is dropped.
+/// Indices that move with a post, beside those of the slots. A batch works on a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cursor {
-    /// Slot of the next WQE.
-    pub tail: u32,
     /// Index of the next WQE.
     pub start: u32,
-    /// Slots free, reserved ones not counted.
-    pub room: u32,
-    /// Number of the next message, modulo the MSN table.
+    /// Number of the next message; it wraps with the MSN table.
     pub msn: u32,
     /// PSN of the next packet.
     pub psn: Psn,
-    /// Producer epoch, at its place in the doorbell.
-    pub epoch: u32,
 }
 
-/// The epoch's place in the doorbell.
-pub(super) const EPOCH: u32 = 1 << 24;
-
-/// Which of the straight-line paths posts a request with one SGE.
+/// Queues whose requests have a straight-line path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Connection in variable mode with the MSN table.
     VariableMsn,
     /// Connection in static mode with extended PSN entries.
     StaticPsn,
-    /// The path for everything.
+    /// All others.
     General,
 }
 
@@ -180,34 +147,50 @@ pub struct SendState {
     pub mtu_log2: u32,
 }
 
+/// Words of a header and one SGE, which is what most WQEs have.
+pub(super) const USUAL_WORDS: usize = (HEADER_SLOTS as usize + 1) * SLOT_BYTES as usize / 8;
+
+/// A run of the send queue's slots.
+pub(super) type SqRun<'r, 'm> = Run<'r, 'm, USUAL_WORDS>;
+
 /// The send queue of a queue pair.
 #[derive(Debug)]
 pub struct SendQueue<'m, S: Store> {
-    pub(super) memory: RingMemory<'m>,
-    pub(super) table: RingMemory<'m>,
-    pub(super) shadow: Shadow<SendRecord, S>,
-    pub(super) cursor: Cursor,
+    ring: SlotRing<'m, USUAL_WORDS>,
+    pub(super) book: Book<'m, S>,
+}
+
+/// All of a send queue but its slots, so that a batch can hold both.
+#[derive(Debug)]
+pub(super) struct Book<'m, S: Store> {
+    pub table: WordTable<'m>,
+    pub shadow: Shadow<SendRecord, S>,
+    pub cursor: Cursor,
     oldest: u32,
     failed: bool,
-    pub(super) mtu_log2: u32,
+    pub mtu_log2: u32,
     /// Path MTU, less one.
-    pub(super) mtu_mask: u32,
-    pub(super) slots: u32,
-    pub(super) records: u32,
+    pub mtu_mask: u32,
+    pub records: u32,
     base: DbWord,
     qp: QpId,
-    pub(super) msn_mask: u32,
-    reserve: u32,
-    pub(super) max_sge: u32,
-    pub(super) max_inline: u32,
-    pub(super) shape: Shape,
-    pub(super) variable: bool,
-    pub(super) retransmit: Retransmit,
-    /// The signal flag of every request, if all are signaled.
-    pub(super) signal_all: u32,
-    pub(super) kind: Kind,
+    pub limits: PayloadLimits,
+    pub shape: Shape,
+    pub variable: bool,
+    pub retransmit: Retransmit,
+    /// Flags that every WQE has, at their place in the header's first word.
+    pub flags: u32,
+    pub kind: Kind,
     /// Datagrams posted since the last transition to RTS, see [`SendQueue::wants_refresh`].
-    pub(super) posts: u32,
+    pub posts: u32,
+}
+
+impl<S: Store> Book<'_, S> {
+    /// The doorbell at WQE `start`, which is to begin at slot `tail`.
+    #[inline(always)]
+    pub fn doorbell(&self, start: u32, tail: u32, epoch: u32) -> DbWord {
+        self.base.or(epoch | [start, tail][self.variable as usize])
+    }
 }
 
 impl<'m, S: Store> SendQueue<'m, S> {
@@ -228,115 +211,113 @@ impl<'m, S: Store> SendQueue<'m, S> {
         let too_short = MemoryError::TooShort { what: "send records", given, needed };
         let shadow = Shadow::new(records, needed).ok_or(too_short)?;
         let xid = Xid::qp(init.qp)?;
-        let (memory, table) = memory.split_at(plan.table_offset as usize);
-        let mut queue = Self {
-            memory,
-            table,
+        let (slots, table) = memory.split_at(plan.table_offset as usize);
+        let book = Book {
+            table: WordTable::new(table, plan.msn_modulus.max(1))?,
             shadow,
             cursor: Cursor::default(),
             oldest: 0,
             failed: false,
             mtu_log2: Mtu::default().log2(),
             mtu_mask: Mtu::default().bytes() - 1,
-            slots: plan.slots,
             records: plan.records,
             qp: init.qp,
             base: DbWord::ring(DbType::SQ, xid, DbIndex::ZERO, Epoch(false), Toggle::ZERO),
-            msn_mask: plan.msn_modulus.wrapping_sub(1),
-            reserve: plan.reserve,
-            max_sge: plan.max_sge,
-            max_inline: plan.max_inline,
+            limits: PayloadLimits { sges: plan.max_sge, inline: plan.max_inline },
             variable: plan.mode == WqeMode::Variable,
             retransmit: plan.retransmit,
-            signal_all: init.signal_all.into(),
+            flags: SqFlags::new().with_signal_comp(init.signal_all).in_first_word(),
             shape: Shape::of(init),
             kind: Kind { qp_type: init.qp_type, atomics: init.atomics },
             posts: 0,
         };
-        queue.reset();
-        Ok(queue)
+        let usual = match plan.mode {
+            WqeMode::Static => STATIC_SLOTS,
+            WqeMode::Variable => HEADER_SLOTS + 1,
+        };
+        Ok(Self { ring: SlotRing::new(slots, plan.slots, plan.reserve, usual as u8)?, book })
     }
 
     /// Makes the queue what it was when it was created.
     pub fn reset(&mut self) {
-        self.cursor = Cursor { room: self.slots.saturating_sub(self.reserve), ..Cursor::default() };
-        self.oldest = 0;
-        self.failed = false;
-        self.posts = 0;
+        self.ring.reset();
+        let book = &mut self.book;
+        book.cursor = Cursor::default();
+        book.oldest = 0;
+        book.failed = false;
+        book.posts = 0;
     }
 
     /// Whether the device wants the queue pair to be modified from RTS to RTS: a datagram queue pair of a chip before
     /// P5, after [`UD_REFRESH`] posts.
     pub fn wants_refresh(&self) -> bool {
-        self.kind.qp_type == QpType::Ud && self.retransmit == Retransmit::Psn && self.posts >= UD_REFRESH
+        let book = &self.book;
+        book.kind.qp_type == QpType::Ud && book.retransmit == Retransmit::Psn && book.posts >= UD_REFRESH
     }
 
     /// The queue pair was modified to RTS.
     pub(super) fn refreshed(&mut self) {
-        self.posts = 0;
+        self.book.posts = 0;
     }
 
     /// Sets the PSN of the next packet of a connection; datagrams have none in the queue.
     pub fn set_psn(&mut self, psn: Psn) {
-        if self.kind.qp_type == QpType::Rc {
-            self.cursor.psn = psn;
+        if self.book.kind.qp_type == QpType::Rc {
+            self.book.cursor.psn = psn;
         }
     }
 
     /// Sets the path MTU, which the number of packets of a message follows from.
     pub fn set_mtu(&mut self, mtu: Mtu) {
-        self.mtu_log2 = mtu.log2();
-        self.mtu_mask = mtu.bytes() - 1;
+        self.book.mtu_log2 = mtu.log2();
+        self.book.mtu_mask = mtu.bytes() - 1;
     }
 
     /// Whether nothing is outstanding.
-    #[inline]
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.oldest == self.cursor.start
+        self.book.oldest == self.book.cursor.start
     }
 
     /// Requests outstanding.
     pub fn outstanding(&self) -> u32 {
-        distance(self.oldest, self.cursor.start, self.records)
+        distance(self.book.oldest, self.book.cursor.start, self.book.records)
     }
 
     /// Begins a batch: requests that are posted under one doorbell, or not at all.
     #[inline(always)]
     pub fn batch(&mut self) -> SendBatch<'_, 'm, S> {
-        SendBatch { before: self.cursor, queue: self }
+        SendBatch { run: self.ring.run(), cursor: self.book.cursor, book: &mut self.book }
     }
 
     /// The doorbell for the requests committed so far.
-    #[inline(always)]
     pub fn doorbell(&self) -> DbWord {
-        let c = &self.cursor;
-        self.base.or(c.epoch | [c.start, c.tail][self.variable as usize])
+        self.book.doorbell(self.book.cursor.start, self.ring.tail(), self.ring.epoch())
     }
 
     /// The records, to save them.
     pub fn records(&self) -> &[SendRecord] {
-        self.shadow.records()
+        self.book.shadow.records()
     }
 
     /// The records, to restore them.
     pub fn records_mut(&mut self) -> &mut [SendRecord] {
-        self.shadow.records_mut()
+        self.book.shadow.records_mut()
     }
 
     /// The state, to save it.
     pub fn state(&self) -> SendState {
-        let c = &self.cursor;
-        let used = self.slots.saturating_sub(self.reserve).saturating_sub(c.room);
+        let Cursor { start, msn, psn } = self.book.cursor;
         SendState {
-            tail: c.tail,
-            head: if c.tail >= used { c.tail - used } else { (c.tail + self.slots).saturating_sub(used) },
-            next: c.start,
-            oldest: self.oldest,
-            msn: c.msn,
-            psn: c.psn.get(),
-            epoch: c.epoch != 0,
-            failed: self.failed,
-            mtu_log2: self.mtu_log2,
+            tail: self.ring.tail(),
+            head: self.ring.head(),
+            next: start,
+            oldest: self.book.oldest,
+            msn: self.book.table.wrap(msn),
+            psn: psn.get(),
+            epoch: self.ring.epoch() != 0,
+            failed: self.book.failed,
+            mtu_log2: self.book.mtu_log2,
         }
     }
 
@@ -345,65 +326,68 @@ impl<'m, S: Store> SendQueue<'m, S> {
     /// # Errors
     /// A state that this queue cannot be in. Nothing was changed.
     pub fn restore(&mut self, state: &SendState) -> Result<(), MemoryError> {
-        let used = distance(state.head, state.tail, self.slots);
-        let room = self.slots.saturating_sub(self.reserve).checked_sub(used);
-        let fits = state.tail < self.slots
-            && state.head < self.slots
-            && state.next < self.records
-            && state.oldest < self.records
-            && (state.msn == 0 || state.msn <= self.msn_mask)
-            && (used == 0) == (state.next == state.oldest);
+        let book = &mut self.book;
+        let fits = state.next < book.records
+            && state.oldest < book.records
+            && state.msn == book.table.wrap(state.msn)
+            && (state.tail == state.head) == (state.next == state.oldest);
         let mtu = Mtu::ALL.into_iter().find(|m| m.log2() == state.mtu_log2);
-        let (Some(room), Some(psn), Some(mtu), true) =
-            (room.filter(|r| *r > 0), Psn::new(state.psn), mtu, fits)
-        else {
+        let (Some(psn), Some(mtu), true) = (Psn::new(state.psn), mtu, fits) else {
             return Err(MemoryError::Mismatch("saved state does not fit this send queue"));
         };
-        self.cursor = Cursor {
-            tail: state.tail,
-            start: state.next,
-            room,
-            msn: state.msn,
-            psn,
-            epoch: if state.epoch { EPOCH } else { 0 },
-        };
-        self.oldest = state.oldest;
-        self.failed = state.failed;
+        if !self.ring.restore(state.tail, state.head, state.epoch) {
+            return Err(MemoryError::Mismatch("saved state does not fit this send queue"));
+        }
+        book.cursor = Cursor { start: state.next, msn: state.msn, psn };
+        book.oldest = state.oldest;
+        book.failed = state.failed;
         self.set_mtu(mtu);
         Ok(())
     }
 
     /// Memory of the slots, for those who look at it.
     pub fn memory(&self) -> &RingMemory<'m> {
-        &self.memory
+        self.ring.memory()
     }
 
     /// Whether ring or retransmit table share bytes with `other`.
     pub fn overlaps(&self, other: &RingMemory<'_>) -> bool {
-        self.memory.overlaps(other) || self.table.overlaps(other)
+        self.ring.memory().overlaps(other) || self.book.table.memory().overlaps(other)
+    }
+
+    /// Slot of the next WQE.
+    pub(super) fn tail(&self) -> u32 {
+        self.ring.tail()
+    }
+
+    /// The slot `ahead` of `tail`, for a push copy.
+    pub(super) fn load_slot(&self, tail: u32, ahead: u32) -> Option<[u8; 16]> {
+        self.ring.memory().load(self.ring.slot(tail, ahead) as usize * SLOT_BYTES as usize)
     }
 
     /// Frees the oldest outstanding request.
     #[inline(always)]
     pub(super) fn pop(&mut self) {
-        let slots = self.shadow.get(self.oldest as usize).slots();
-        self.cursor.room = self.cursor.room.wrapping_add(slots);
-        self.oldest = next(self.oldest, self.records);
+        let slots = self.book.shadow.get(self.book.oldest as usize).slots();
+        self.ring.release(slots);
+        self.book.oldest = next(self.book.oldest, self.book.records);
     }
 
     /// Completes the oldest request, if a success CQE with consumer index `index` completes just that, and it asked for a
     /// completion; `false`, and nothing was done, otherwise.
     #[inline(always)]
     pub(super) fn complete_one(&mut self, index: u16, wc: &mut WorkCompletion) -> bool {
-        let record = *self.shadow.get(self.oldest as usize);
-        let behind = self.oldest.wrapping_add(1);
+        let oldest = self.book.oldest;
+        let record = *self.book.shadow.get(oldest as usize);
+        let behind = oldest.wrapping_add(1);
         // The last index of the ring is left to the general path.
-        if behind >= self.records || behind != u32::from(index) || self.is_empty() || !record.signaled() {
+        if behind >= self.book.records || behind != u32::from(index) || self.is_empty() || !record.signaled()
+        {
             return false;
         }
         *wc = record.success(self.qp());
-        self.cursor.room = self.cursor.room.wrapping_add(record.slots());
-        self.oldest = behind;
+        self.ring.release(record.slots());
+        self.book.oldest = behind;
         true
     }
 
@@ -411,24 +395,25 @@ impl<'m, S: Store> SendQueue<'m, S> {
     /// nothing outstanding.
     #[inline(always)]
     pub(super) fn completed_by(&self, index: u16) -> Option<u32> {
-        let index = u32::from(index);
-        let index = if index < self.records { index } else { index.checked_rem(self.records)? };
-        let count = distance(self.oldest, index, self.records);
+        let (index, records) = (u32::from(index), self.book.records);
+        let index = if index < records { index } else { index.checked_rem(records)? };
+        let count = distance(self.book.oldest, index, records);
         (count != 0 && count <= self.outstanding()).then_some(count)
     }
 
     /// Position among the outstanding requests, from 0, of the one that an error CQE names.
     #[cold]
     pub(super) fn failed_by(&self, index: u16) -> Option<u32> {
-        if !self.variable {
+        if !self.book.variable {
             return self.completed_by(index).map(|count| count - 1);
         }
-        let mut at = self.oldest;
+        let (mut at, mut slot) = (self.book.oldest, self.ring.head());
         for position in 0..self.outstanding() {
-            if self.shadow.get(at as usize).start() == index {
+            if slot == u32::from(index) {
                 return Some(position);
             }
-            at = next(at, self.records);
+            slot = self.ring.slot(slot, self.book.shadow.get(at as usize).slots());
+            at = next(at, self.book.records);
         }
         None
     }
@@ -437,7 +422,7 @@ impl<'m, S: Store> SendQueue<'m, S> {
     /// none, or there is no request.
     #[inline(always)]
     pub(super) fn write_oldest(&self, status: WcStatus, vendor_err: u32, wc: &mut WorkCompletion) -> bool {
-        let record = self.shadow.get(self.oldest as usize);
+        let record = self.book.shadow.get(self.book.oldest as usize);
         let success = status as u8 == WcStatus::Success as u8;
         if self.is_empty() || success && !record.signaled() {
             return false;
@@ -453,17 +438,17 @@ impl<'m, S: Store> SendQueue<'m, S> {
 
     /// Whether a request has failed: what is older than the next failure was flushed, not carried out.
     pub(super) fn failed(&self) -> bool {
-        self.failed
+        self.book.failed
     }
 
     pub(super) fn fail(&mut self) {
-        self.failed = true;
+        self.book.failed = true;
     }
 
     /// Number of the queue pair.
     #[inline(always)]
     pub(super) fn qp(&self) -> QpId {
-        self.qp
+        self.book.qp
     }
 }
 

@@ -77,13 +77,25 @@ impl SqFlags {
     /// stronger one and covers READs and atomics. [`SendFlags::LOCAL_FENCE`] sets `rd_or_atomic_fence`.
     #[inline(always)]
     pub const fn from_flags(flags: SendFlags, inline: bool) -> Self {
-        Self::from_bits((FLAG_BITS[flags.bits() as usize] >> 8) as u8 | (inline as u8) << 4)
+        Self::from_first_word(Self::word_of(flags)).with_inline_data(inline)
     }
 
-    /// The bits for the flags of a request that is not inline, at their place in the header's first word.
+    /// The bits for a request's flags, at their place in the header's first word.
     #[inline(always)]
-    pub(super) const fn in_first_word(flags: SendFlags) -> u32 {
+    pub(super) const fn word_of(flags: SendFlags) -> u32 {
         FLAG_BITS[flags.bits() as usize]
+    }
+
+    /// The flags at their place in the header's first word.
+    #[inline(always)]
+    pub(super) const fn in_first_word(self) -> u32 {
+        (self.into_bits() as u32) << 8
+    }
+
+    /// The flags in a header's first word.
+    #[inline(always)]
+    pub(super) const fn from_first_word(word: u32) -> Self {
+        Self::from_bits((word >> 8) as u8)
     }
 }
 
@@ -102,7 +114,7 @@ const FLAG_BITS: [u32; 256] = {
         while i < map.len() {
             let (flag, bits) = map[i];
             if flags & flag.bits() as usize != 0 {
-                table[flags] |= (bits.into_bits() as u32) << 8;
+                table[flags] |= bits.in_first_word();
             }
             i += 1;
         }

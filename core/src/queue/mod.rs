@@ -10,7 +10,9 @@ mod ring;
 mod sequence;
 mod shadow;
 mod shared;
+mod slots;
 mod table;
+mod words;
 
 pub use doorbell::{DeviceMemory, Doorbell};
 pub use entries::EntryRing;
@@ -22,4 +24,6 @@ pub use sequence::{Reservations, is_before};
 pub use shadow::Boxed;
 pub use shadow::{Borrowed, Fixed, Shadow, Store};
 pub use shared::{Shared, SharedTable};
+pub use slots::{EPOCH, Run, SlotRing, Span};
 pub use table::{QpTable, TableFull};
+pub use words::WordTable;

@@ -227,6 +227,13 @@ impl<const WORDS: usize> Slot<'_, WORDS> {
         Self { base, _memory: PhantomData }
     }
 
+    /// The first of the words.
+    #[inline(always)]
+    pub const fn first<const FIRST: usize>(&mut self) -> Slot<'_, FIRST> {
+        const { assert!(FIRST <= WORDS) };
+        Slot { base: self.base, _memory: PhantomData }
+    }
+
     /// Stores word `AT`; its least significant byte comes first in memory.
     #[inline(always)]
     pub fn store<const AT: usize>(&mut self, word: u64) {

@@ -4,13 +4,14 @@ use super::{AccessFlags, AhId, Imm, LKey, QKey, QpId, RKey};
 
 /// A scatter/gather element: a piece of registered local memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Sge {
     /// Address as the memory region knows it.
     pub addr: u64,
-    /// Length in bytes.
-    pub length: u32,
     /// Key of the region.
     pub lkey: LKey,
+    /// Length in bytes.
+    pub length: u32,
 }
 
 impl Sge {

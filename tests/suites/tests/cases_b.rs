@@ -72,7 +72,7 @@ fn b3_no_sge_has_length_zero_also_behind_another_request() {
         let header: [u8; 32] = rig.sq_memory.read(at);
         assert_eq!(hex(&header[..16]), "04000200000000000000000000000000");
         assert_eq!(rig.qp.send.records()[1].slots(), slots);
-        assert_eq!(rig.qp.send.records()[1].length(), 0);
+        assert_eq!(rig.qp.send.records()[1].length, 0);
     }
 }
 
