@@ -11,7 +11,7 @@ use oracle::ibv::{
 };
 use oracle::uverbs::bnxt_re::PacingParameters;
 use oracle::uverbs::ionic::{ClockInfo, cmb};
-use oracle::uverbs::{Config, Family, Page, Transport, bnxt_re, ionic};
+use oracle::uverbs::{Config, Family, Page, Transport, bnxt_re, ionic, sysfs};
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,8 @@ pub fn run() -> Result<(), Failure> {
         let context = Context::open(&library, config)?;
         let pd = Pd::new(&context)?;
         println!("{name}:");
+        let version = if family == Family::Ionic { sysfs::FIRMWARE } else { "0.0.0.0" };
+        seen(context.firmware()? == version, "the firmware's version, from where the provider reads it")?;
         write(&context, &pd)?;
         datagram(&context, &pd)?;
         builder(&context, &pd)?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::error::{Result, check, last};
 use super::library::Library;
-use super::sys::{ibv_async_event, ibv_context, verbs_context};
+use super::sys::{ibv_async_event, ibv_context, ibv_device_attr, verbs_context};
 use crate::uverbs::{self, Config, Device};
 
 #[derive(Debug)]
@@ -65,6 +65,19 @@ impl Context {
         // SAFETY: the event was just taken.
         unsafe { (verbs.ibv_ack_async_event)(&mut event) };
         Ok(seen)
+    }
+
+    /// Version of the firmware, as the provider tells it.
+    ///
+    /// # Errors
+    /// The provider failed.
+    pub fn firmware(&self) -> Result<String> {
+        let mut attributes = ibv_device_attr::default();
+        // SAFETY: the context is open; the attributes are written.
+        check("ibv_query_device", unsafe { (self.verbs().ibv_query_device)(self.raw(), &mut attributes) })?;
+        let bytes = attributes.fw_ver.map(|byte| byte as u8);
+        let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        Ok(String::from_utf8_lossy(text).into_owned())
     }
 
     pub(super) fn raw(&self) -> *mut ibv_context {

@@ -83,6 +83,13 @@ pub struct ibv_device {
     pub ibdev_path: [c_char; 256],
 }
 
+#[repr(C)]
+#[derive(Debug)]
+pub struct ibv_device_attr {
+    pub fw_ver: [c_char; 64],
+    limits: [u64; 21],
+}
+
 /// `ibv_context.ops`; entries that the library left behind long ago are numbers.
 #[repr(C)]
 #[derive(Debug)]
@@ -549,10 +556,17 @@ pub struct ibv_async_event {
     pub event_type: c_uint,
 }
 
+impl Default for ibv_device_attr {
+    fn default() -> Self {
+        Self { fw_ver: [0; 64], limits: [0; 21] }
+    }
+}
+
 // Sizes and offsets as a C compiler gives them for x86_64.
 #[cfg(target_arch = "x86_64")]
 const _: () = {
     assert!(size_of::<ibv_device>() == 664);
+    assert!(size_of::<ibv_device_attr>() == 232);
     assert!(size_of::<ibv_context>() == 328);
     assert!(offset_of!(ibv_context, cmd_fd) == 264);
     assert!(offset_of!(ibv_context_ops, alloc_mw) == 56);

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 
 use super::raw::{self, syscall};
-use crate::uverbs::registry;
+use crate::uverbs::{registry, sysfs};
 
 /// Sets errno and gives -1, or gives the value.
 pub(super) fn outcome(result: Result<usize, c_int>) -> isize {
@@ -21,7 +21,7 @@ unsafe fn open_at(dir: c_int, path: *const c_char, flags: c_int, mode: c_uint) -
     if !path.is_null() {
         // SAFETY: a path is a string.
         let name = unsafe { CStr::from_ptr(path) };
-        if let Some(opened) = registry::open(name) {
+        if let Some(opened) = registry::open(name).or_else(|| sysfs::open(name)) {
             return outcome(opened.map(|fd| fd as usize)) as c_int;
         }
     }

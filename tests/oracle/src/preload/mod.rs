@@ -8,7 +8,8 @@
 //! holds a lock of [`crate::uverbs`].
 //!
 //! What libibverbs 65 and the two providers import from libc was read off their dynamic symbol tables. Discovery of
-//! devices goes over RDMA netlink, whose socket is ours, so no device of the machine is ever seen and no sysfs is needed.
+//! devices goes over RDMA netlink, whose socket is ours, so no device of the machine is ever seen; of sysfs only the files
+//! of the made-up devices are ours.
 
 mod files;
 mod memory;

@@ -7,6 +7,7 @@ use super::command::{self, Reply};
 use super::config::{Model, Transport};
 use super::device::State;
 use super::objects::{Cq, Qp, QpCap, Srq, Udata};
+use super::sysfs::GID;
 use super::{Errno, abi, bnxt_re};
 
 /// Attributes of the driver's library on a method of the core.
@@ -193,15 +194,15 @@ unsafe fn invoke_write(state: &mut State, attributes: &mut Attributes<'_>) -> Re
     }
 }
 
-/// One GID: 10.0.0.1, RoCE version 2.
+/// One GID, RoCE version 2.
 unsafe fn query_gid(attributes: &mut Attributes<'_>) -> Result<(), Errno> {
     const ROCE_V2: u32 = 2;
     let (port, index) = (attributes.word(0)?, attributes.word(1)?);
     if (port, index) != (1, 0) {
         return Err(libc::ENODATA);
     }
-    let gid = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1];
-    let entry = abi::GidEntry { gid, gid_index: index, port_num: port, gid_type: ROCE_V2, netdev_ifindex: 0 };
+    let entry =
+        abi::GidEntry { gid: GID, gid_index: index, port_num: port, gid_type: ROCE_V2, netdev_ifindex: 0 };
     // SAFETY: the caller's.
     unsafe { attributes.output(3, entry.as_bytes()) }
 }

@@ -28,6 +28,7 @@ mod memory;
 pub mod netlink;
 mod objects;
 pub mod registry;
+pub mod sysfs;
 #[cfg(test)]
 mod tests;
 pub mod trap;
