@@ -67,17 +67,13 @@ pub struct Completion {
     pub src_qp: Option<u32>,
     /// Service level of a datagram.
     pub sl: Option<u32>,
-    /// Device clock, where it is compared: see [`Completion::at`].
+    /// Device clock, where it is compared.
     pub timestamp: Option<u64>,
+    /// Nanoseconds that it stands for, where they are compared.
+    pub wallclock: Option<u64>,
 }
 
 impl Completion {
-    /// The completion with the time that it tells.
-    #[must_use]
-    pub const fn at(self, timestamp: u64) -> Self {
-        Self { timestamp: Some(timestamp), ..self }
-    }
-
     /// What the core says, where it says something; `datagram` if the queue pair is one of datagrams.
     pub fn ours(wc: &WorkCompletion, datagram: bool) -> Self {
         let wrong = Self {
@@ -139,7 +135,7 @@ impl Completion {
     }
 
     /// The fields by name.
-    pub fn fields(&self) -> [(&'static str, Option<u64>); 12] {
+    pub fn fields(&self) -> [(&'static str, Option<u64>); 13] {
         let wide = |value: Option<u32>| value.map(u64::from);
         [
             ("wr_id", Some(self.wr_id)),
@@ -154,6 +150,7 @@ impl Completion {
             ("src_qp", wide(self.src_qp)),
             ("sl", wide(self.sl)),
             ("timestamp", self.timestamp),
+            ("wallclock", self.wallclock),
         ]
     }
 }

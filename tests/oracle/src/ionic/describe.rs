@@ -24,7 +24,7 @@ pub(super) fn layout_at(setup: &Setup, area: &Area, offset: usize) -> Option<(&'
         Some((send_layout(setup.caps.version, header.op), at))
     } else if is(&RECV) || is(&RECV_CMB) {
         Some((&RecvWqe::LAYOUT, start(rq)))
-    } else if is(&CQ) {
+    } else if is(&CQ[0]) || is(&CQ[1]) {
         let at = start(32);
         let last = area.theirs.get(at + 28..at + 32)?.first_chunk()?;
         let kind = CqeType(QidTypeFlags::from_bits(u32::from_be_bytes(*last)).cqe_type());

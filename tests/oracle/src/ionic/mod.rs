@@ -17,6 +17,7 @@ mod sizes;
 mod theirs;
 
 use directverbs::ionic::caps::{Caps, ContextReply};
+use directverbs::ionic::clock::{Clock, ClockInfo};
 use directverbs::ionic::plan::{CqPlan, QpPlan};
 use directverbs::verbs::{CqId, MwType, QpCapabilities, QpId, QpType, RKey, SendOp};
 use zerocopy::{FromBytes, IntoBytes};
@@ -81,6 +82,11 @@ fn caps(config: &Config) -> Caps {
     Caps::from_reply(&reply).expect("a device that both drivers take")
 }
 
+/// The clock page, as the core reads it.
+fn clock(info: crate::uverbs::ionic::ClockInfo) -> Clock {
+    Clock::from_info(&ClockInfo::read_from_bytes(info.as_bytes()).expect("the same structure"))
+}
+
 impl Ionic {
     fn play(&self, mode: &Mode, rng: &mut Rng, case: &str) -> Result<CaseResult, Error> {
         let wanted = Wanted {
@@ -97,6 +103,7 @@ impl Ionic {
             signal_all: rng.once_in(5),
             qps: if rng.once_in(2) { 1 } else { rng.between(2, QPS as u32) as usize },
             cqe: if rng.once_in(4) { rng.between(30, 600) } else { rng.between(1, 28) },
+            two_cqs: rng.once_in(3),
         };
         let caps = caps(&wanted.config);
         let theirs = Theirs::new(&self.library, &wanted)?;
@@ -111,6 +118,7 @@ impl Ionic {
         let depth = plan.sq.ring.depth();
         let setup = Setup {
             caps,
+            clock: wanted.config.clock.map(clock),
             qp_type: wanted.qp_type,
             plan,
             cq_plan,
@@ -120,7 +128,7 @@ impl Ionic {
             udma_mask: wanted.udma_mask,
             signal_all: wanted.signal_all,
             qps: theirs.qps.iter().map(|qp| qp.id()).collect(),
-            cqs: theirs.cq_ids().map(CqId::truncated),
+            cqs: theirs.cq_ids().into_iter().map(|ids| ids.map(CqId::truncated)).collect(),
             first_message: if rng.once_in(3) { 0 } else { (1 << 24) - depth * rng.between(1, 2) },
         };
         let nature = Nature { careful: !rng.once_in(6), poll: mode.poll, noise: rng.long() };
@@ -151,7 +159,7 @@ fn profile(
     let temper = match rng.below(20) {
         0..7 => Temper::Steady,
         7..10 => Temper::Greedy,
-        10..17 => Temper::Coalesced,
+        10..18 => Temper::Coalesced,
         _ => Temper::Failing,
     };
     let express = setup.grants.map(|grant| grant.express());
@@ -177,7 +185,7 @@ fn profile(
     }
     // Lengths of atomics always differ, and version 1 puts them over express doorbells.
     let covers = wanted.config.version == 1 && express[0] && setup.plan.sq.ring.stride() == 64;
-    if wanted.qp_type == QpType::Rc && rng.once_in(if covers { 16 } else { 3 }) {
+    if wanted.qp_type == QpType::Rc && rng.once_in(if covers { 16 } else { 4 }) {
         operations.extend([Operation::CompareSwap, Operation::FetchAdd]);
     }
     let once_in = |n: u32| if nature.careful { 0 } else { n };
@@ -248,6 +256,8 @@ fn adapt(steps: &mut [Step], setup: &Setup, nature: &Nature, rng: &mut Rng) {
                     one.flags -= directverbs::verbs::SendFlags::SOLICITED;
                 }
             }
+            // Little room, now and then, so that an array is just full.
+            Step::Poll { budget } if rng.once_in(6) => *budget = rng.between(1, 3),
             Step::PostRecv { requests, .. } => {
                 for request in requests {
                     if nature.careful || !rng.once_in(8) {

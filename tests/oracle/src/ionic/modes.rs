@@ -141,8 +141,16 @@ impl Mode {
             express_queues: 3,
             cmb: [self.granted; 2],
             // Timestamps need a clock.
-            clock: (self.poll == Poll::Extended)
-                .then(|| ClockInfo { mask: (1 << 48) - 1, ..ClockInfo::default() }),
+            clock: (self.poll == Poll::Extended).then(|| ClockInfo {
+                sign: rng.bits() & !1,
+                nsec: rng.long(),
+                cycles: rng.long() >> 16,
+                frac: rng.bits().into(),
+                mult: rng.bits(),
+                shift: rng.below(32),
+                mask: (1 << 48) - 1,
+                ..ClockInfo::default()
+            }),
             ..Config::default()
         }
     }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use directverbs::ionic::QueueMemory;
 use directverbs::ionic::caps::Caps;
+use directverbs::ionic::clock::Clock;
 use directverbs::ionic::cmb::{Cmb, CmbGrant};
 use directverbs::ionic::cq::{CompletionQueue, CqRing};
 use directverbs::ionic::plan::{CqPlan, QpPlan, RingPlan};
@@ -31,6 +32,8 @@ pub(super) const RECV_CMB: [&str; QPS] = ["recv cmb 0", "recv cmb 1", "recv cmb 
 pub(super) struct Setup {
     /// The device.
     pub caps: Caps,
+    /// Its clock.
+    pub clock: Option<Clock>,
     /// Kind of the queue pairs.
     pub qp_type: QpType,
     /// Sizes.
@@ -49,8 +52,8 @@ pub(super) struct Setup {
     pub signal_all: bool,
     /// Numbers of the queue pairs.
     pub qps: Vec<QpId>,
-    /// Numbers of the completion rings.
-    pub cqs: [CqId; 2],
+    /// Numbers of the completion rings by pipeline: of one completion queue, or of one for sends and one for receives.
+    pub cqs: Vec<[CqId; 2]>,
     /// Number of the first message, near the end of its 24 bits, say; a multiple of the depth, as the provider compares
     /// message numbers modulo the depth only.
     pub first_message: u32,
@@ -70,10 +73,10 @@ pub(super) struct Rings {
 
 /// The core's queues. The memory comes last: it goes when the queues are gone.
 pub(super) struct Ours {
-    pub cq: CompletionQueue<'static>,
+    pub cqs: Vec<CompletionQueue<'static>>,
     pub qps: Vec<QueuePair<'static, Boxed, Controller>>,
     log: Log,
-    pub cq_rings: [Option<Pages>; 2],
+    pub cq_rings: Vec<[Option<Pages>; 2]>,
     pub rings: Vec<Rings>,
 }
 
@@ -81,25 +84,25 @@ impl Ours {
     /// Makes the queues, in state RTS.
     pub fn new(setup: &Setup) -> Result<Self, MemoryError> {
         let log = Log::default();
-        let mut cq_rings = [None, None];
-        let mut made = [None, None];
-        for udma in 0..2 {
-            if setup.udma_mask >> udma & 1 != 0 {
-                let pages = Pages::new(setup.cq_plan.ring.bytes());
+        let (mut cqs, mut cq_rings) = (Vec::new(), Vec::new());
+        for ids in &setup.cqs {
+            let (mut pages, mut made) = ([None, None], [None, None]);
+            for udma in (0..2).filter(|udma| setup.udma_mask >> udma & 1 != 0) {
+                let ring = pages[udma].insert(Pages::new(setup.cq_plan.ring.bytes()));
                 // SAFETY: the pages are kept beside the ring.
-                let memory = unsafe { pages.ring() };
-                made[udma] = Some(CqRing::new(setup.cqs[udma], setup.caps.cq_qtype, &setup.cq_plan, memory)?);
-                cq_rings[udma] = Some(pages);
+                let memory = unsafe { ring.ring() };
+                made[udma] = Some(CqRing::new(ids[udma], setup.caps.cq_qtype, &setup.cq_plan, memory)?);
             }
+            cqs.push(CompletionQueue::new(setup.caps.udma_count, made)?);
+            cq_rings.push(pages);
         }
-        let cq = CompletionQueue::new(setup.caps.udma_count, made)?;
         let (mut qps, mut rings) = (Vec::new(), Vec::new());
         for number in 0..setup.qps.len() {
             let pages = Rings::new(setup);
-            qps.push(queue_pair(setup, number, &cq, &pages, &log)?);
+            qps.push(queue_pair(setup, number, &cqs, &pages, &log)?);
             rings.push(pages);
         }
-        Ok(Self { cq, qps, log, cq_rings, rings })
+        Ok(Self { cqs, qps, log, cq_rings, rings })
     }
 
     /// Takes the accesses so far.
@@ -109,7 +112,7 @@ impl Ours {
 
     /// Posts requests up to the first that is refused, under one doorbell.
     pub fn post_send(&mut self, qp: usize, requests: &[Send]) -> Result<(), (usize, PostError)> {
-        let mut batch = self.qps[qp].send_batch(&mut self.cq).map_err(|error| (0, error))?;
+        let mut batch = self.qps[qp].send_batch(&mut self.cqs[0]).map_err(|error| (0, error))?;
         let mut refused = Ok(());
         for (index, request) in requests.iter().enumerate() {
             if let Err(error) = request.with(|request| batch.post(request)) {
@@ -128,7 +131,7 @@ impl Ours {
         requests: &[Send],
         give_up: bool,
     ) -> Result<(), (usize, PostError)> {
-        let mut batch = self.qps[qp].send_batch(&mut self.cq).map_err(|error| (0, error))?;
+        let mut batch = self.qps[qp].send_batch(&mut self.cqs[0]).map_err(|error| (0, error))?;
         for (index, request) in requests.iter().enumerate() {
             request.with(|request| batch.post(request)).map_err(|error| (index, error))?;
         }
@@ -140,7 +143,8 @@ impl Ours {
 
     /// Posts requests up to the first that is refused, under one doorbell.
     pub fn post_recv(&mut self, qp: usize, requests: &[Recv]) -> Result<(), (usize, PostError)> {
-        let mut batch = self.qps[qp].recv_batch(&mut self.cq).map_err(|error| (0, error))?;
+        let last = self.cqs.len() - 1;
+        let mut batch = self.qps[qp].recv_batch(&mut self.cqs[last]).map_err(|error| (0, error))?;
         let mut refused = Ok(());
         for (index, request) in requests.iter().enumerate() {
             if let Err(error) = batch.post(&request.request()) {
@@ -152,11 +156,11 @@ impl Ours {
         refused
     }
 
-    /// Polls for at most `room` completions.
-    pub fn poll(&mut self, room: usize) -> Result<Vec<WorkCompletion>, CqFault> {
+    /// Polls a completion queue for at most `room` completions.
+    pub fn poll(&mut self, cq: usize, room: usize) -> Result<Vec<WorkCompletion>, CqFault> {
         let mut out = vec![WorkCompletion::default(); room];
         let mut endpoints = Slices::<_, NoSharedReceiveQueue> { qps: &mut self.qps, srqs: &mut [] };
-        let count = self.cq.poll(&mut endpoints, &self.log, &mut out)?;
+        let count = self.cqs[cq].poll(&mut endpoints, &self.log, &mut out)?;
         out.truncate(count);
         Ok(out)
     }
@@ -164,7 +168,9 @@ impl Ours {
     /// The queue pair goes to RESET and back to RTS.
     pub fn reset(&mut self, qp: usize) {
         let queue_pair = &mut self.qps[qp];
-        self.cq.forget(queue_pair);
+        for cq in &mut self.cqs {
+            cq.forget(queue_pair);
+        }
         queue_pair.reset();
         queue_pair.set_state(QpState::Rts);
     }
@@ -194,7 +200,7 @@ impl Rings {
 fn queue_pair(
     setup: &Setup,
     number: usize,
-    cq: &CompletionQueue<'static>,
+    cqs: &[CompletionQueue<'static>],
     rings: &Rings,
     log: &Log,
 ) -> Result<QueuePair<'static, Boxed, Controller>, MemoryError> {
@@ -203,8 +209,8 @@ fn queue_pair(
         qp_type: setup.qp_type,
         udma: setup.udma,
         signal_all: setup.signal_all,
-        send_cq: cq,
-        recv_cq: cq,
+        send_cq: &cqs[0],
+        recv_cq: &cqs[cqs.len() - 1],
     };
     let cmb = |name, pages: &Option<Rc<Pages>>, grant| match (grant, pages) {
         (CmbGrant::Cmb { express, mapping }, Some(pages)) => {

@@ -1,6 +1,6 @@
 //! The same queues at libionic and at the core, and what becomes of a step at both.
 
-use directverbs::ionic::cqe::CqeType;
+use directverbs::ionic::cqe::{CqeType, QidTypeFlags};
 use directverbs::ionic::doorbell::{DbRing, DoorbellWord};
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs::layout::Layout;
@@ -23,8 +23,11 @@ use crate::ibv::Pieces;
 pub(super) const SEND: [&str; QPS] = ["send ring 0", "send ring 1", "send ring 2", "send ring 3"];
 /// Names of the receive rings.
 pub(super) const RECV: [&str; QPS] = ["receive ring 0", "receive ring 1", "receive ring 2", "receive ring 3"];
-/// Names of the completion rings.
-pub(super) const CQ: [&str; 2] = ["completion ring 0", "completion ring 1"];
+/// Names of the completion rings, by completion queue and pipeline.
+pub(super) const CQ: [[&str; 2]; 2] = [
+    ["completion ring 0", "completion ring 1"],
+    ["receives' completion ring 0", "receives' completion ring 1"],
+];
 
 /// Byte of a WQE in which the color is.
 const COLOR_BYTE: usize = 11;
@@ -57,13 +60,14 @@ pub(super) struct Both {
     ours: Ours,
     queues: Vec<Queues>,
     quirks: Vec<Quirks>,
-    cq: CqProducer,
+    cqs: Vec<CqProducer>,
     noise: Noise,
     /// Credit that the provider will never get back.
     lost_credit: u32,
     /// A poll has filled its array while there was something to flush.
     flush_may_be_lost: bool,
-    senseless: Option<Senseless>,
+    /// The CQE that makes no sense, and where it was written: completion queue, pipeline, entry.
+    senseless: Option<(Senseless, (usize, u8, u16))>,
 }
 
 impl Both {
@@ -77,7 +81,7 @@ impl Both {
             ours,
             queues: setup.qps.iter().copied().map(queue).collect(),
             quirks: setup.qps.iter().map(|_| Quirks::new(sq_mask, rq_mask)).collect(),
-            cq: CqProducer { mask: setup.cq_plan.ring.mask(), prod: 0, color: true },
+            cqs: vec![CqProducer { mask: setup.cq_plan.ring.mask(), prod: 0, color: true }; setup.cqs.len()],
             noise: Noise(nature.noise),
             lost_credit: 0,
             flush_may_be_lost: false,
@@ -229,18 +233,37 @@ impl Both {
         played
     }
 
-    /// CQEs in the ring that were not polled.
-    fn unread(&self) -> u16 {
-        let read = self.ours.cq.ring(self.setup.udma).map_or(0, |ring| ring.state().prod);
-        self.cq.prod.wrapping_sub(read) & self.cq.mask
+    /// Entry that our side reads next.
+    fn next_entry(&self, cq: usize, udma: u8) -> u16 {
+        self.ours.cqs[cq].ring(udma).map_or(0, |ring| ring.state().prod)
     }
 
-    /// Writes a CQE into both completion rings.
-    fn write(&mut self, cqe: &Cqe) {
-        let (offset, cqe) = self.cq.next(cqe);
-        self.theirs.write_cqe(self.setup.udma, offset, &cqe);
-        if let Some(ring) = &self.ours.cq_rings[usize::from(self.setup.udma)] {
-            ring.write(offset, &cqe);
+    /// Most CQEs of a ring that were not polled.
+    fn unread(&self) -> u16 {
+        let unread = |(cq, ring): (usize, &CqProducer)| {
+            ring.prod.wrapping_sub(self.next_entry(cq, self.setup.udma)) & ring.mask
+        };
+        self.cqs.iter().enumerate().map(unread).max().unwrap_or(0)
+    }
+
+    /// Writes a CQE at both sides, and tells into which completion queue.
+    fn write(&mut self, cqe: &Cqe) -> usize {
+        let kind = CqeType(QidTypeFlags::from_bits(u32::from_be_bytes([0, 0, 0, cqe[31]])).cqe_type());
+        let receive = matches!(kind, CqeType::RECV | CqeType::RECV_INDIR);
+        let cq = if receive { self.cqs.len() - 1 } else { 0 };
+        self.write_to(cq, cqe);
+        cq
+    }
+
+    fn write_to(&mut self, cq: usize, cqe: &Cqe) {
+        let (offset, cqe) = self.cqs[cq].next(cqe);
+        self.store(cq, self.setup.udma, offset, &cqe);
+    }
+
+    fn store(&self, cq: usize, udma: u8, offset: usize, cqe: &Cqe) {
+        self.theirs.write_cqe(cq, udma, offset, cqe);
+        if let Some(ring) = &self.ours.cq_rings[cq][usize::from(udma)] {
+            ring.write(offset, cqe);
         }
     }
 
@@ -248,8 +271,8 @@ impl Both {
         // A device does not overrun its completion queue; so many CQEs no event has.
         let most = self.setup.plan.sq.ring.mask().max(2) * 2;
         // After a CQE that makes no sense nothing happens until it was taken.
-        let waits = self.senseless.is_some_and(|senseless| senseless.told == Told::No);
-        if waits || self.unread().saturating_add(most) >= self.cq.mask {
+        let waits = self.senseless.is_some_and(|(senseless, _)| senseless.told == Told::No);
+        if waits || self.unread().saturating_add(most) >= self.cqs[0].mask {
             return;
         }
         let queues = |qp: usize| &self.queues[qp];
@@ -303,92 +326,112 @@ impl Both {
 
     fn senseless(&mut self, qp: usize, which: Dice) {
         // What becomes of it is told apart only if there is nothing else to tell.
-        let left = self.ours.cq.ring(self.setup.udma).is_some_and(|ring| ring.state().left.is_some());
+        let rings = self.ours.cqs.iter().filter_map(|cq| cq.ring(self.setup.udma));
+        let left = rings.into_iter().any(|ring| ring.state().left.is_some());
         if left || self.unread() != 0 || self.queues[qp].failed || self.senseless.is_some() {
             return;
         }
-        let other = (self.setup.udma_mask == 3).then_some(self.setup.udma ^ 1);
-        let made =
-            Senseless::new(&self.queues[qp], &self.quirks[qp], other.is_some(), which, &mut self.noise);
+        let (udma, two) = (self.setup.udma, self.cqs.len() == 2);
+        let other = two || self.setup.udma_mask == 3;
+        let made = Senseless::new(&self.queues[qp], &self.quirks[qp], other, which, &mut self.noise);
         let Some((senseless, cqe)) = made else { return };
-        if senseless.exception != &known::WRONG_RING {
-            self.write(&cqe);
-        } else if let Some(udma) = other {
+        let at = if senseless.exception != &known::WRONG_RING {
+            let cq = self.write(&cqe);
+            (cq, udma, self.next_entry(cq, udma))
+        } else if two {
+            self.write_to(1, &cqe);
+            (1, udma, self.next_entry(1, udma))
+        } else {
             // The first entry of the ring that no queue pair completes to: nothing else is ever written there.
-            let mut ring = CqProducer { mask: self.cq.mask, prod: 0, color: true };
-            let (offset, cqe) = ring.next(&cqe);
-            self.theirs.write_cqe(udma, offset, &cqe);
-            if let Some(pages) = &self.ours.cq_rings[usize::from(udma)] {
-                pages.write(offset, &cqe);
-            }
-        }
-        self.senseless = Some(senseless);
+            let (offset, cqe) = CqProducer { mask: self.cqs[0].mask, prod: 0, color: true }.next(&cqe);
+            self.store(0, udma ^ 1, offset, &cqe);
+            (0, udma ^ 1, 0)
+        };
+        self.senseless = Some((senseless, at));
     }
 
-    fn poll(&mut self, budget: u32) -> Result<Played, Error> {
+    fn poll(&mut self, budget: u32) -> Played {
         let mut played = Played::default();
         let extended = self.nature.poll == Poll::Extended;
         let budget = if extended { budget.min(64) } else { budget };
-        (played.theirs.outcome, played.theirs.completions) = match self.nature.poll {
-            Poll::Array => self.theirs.poll(budget as usize),
-            Poll::Extended => self.theirs.poll_each(budget as usize),
-        };
-        let mut ours = Vec::new();
-        // The extended interface polls for one completion at a time.
-        let (rounds, room) = if extended { (budget, 1) } else { (1, budget) };
-        for _ in 0..rounds {
-            match self.ours.poll(room as usize) {
-                Ok(found) if found.is_empty() => break,
-                Ok(found) => ours.extend(found),
-                Err(fault) => {
-                    if ours.is_empty() {
-                        played.ours.outcome = Outcome::Failed;
-                    }
-                    self.fault(&mut played.ours, fault.kind);
-                    break;
-                }
+        let (mut ours, mut full) = (Vec::new(), false);
+        for cq in 0..self.cqs.len() {
+            let (outcome, theirs) = match self.nature.poll {
+                Poll::Array => self.theirs.poll(cq, budget as usize),
+                Poll::Extended => self.theirs.poll_each(cq, budget as usize),
+            };
+            full |= theirs.len() >= budget as usize;
+            if outcome != Outcome::Done {
+                played.theirs.outcome = outcome;
             }
+            played.theirs.completions.extend(theirs);
+            self.poll_ours(&mut played.ours, &mut ours, cq, budget);
         }
         let datagram = self.datagram();
         played.ours.completions = ours.iter().map(|wc| Completion::ours(wc, datagram)).collect();
         if extended {
             self.timestamps(&mut played, &ours);
         }
-        let taken = match (&self.senseless, self.setup.udma_mask == 3) {
-            (Some(senseless), true) if senseless.exception == &known::WRONG_RING => {
-                self.ours.cq.ring(self.setup.udma ^ 1).is_some_and(|ring| ring.state().prod != 0)
-            }
-            _ => self.unread() == 0,
-        };
-        if let Some(senseless) = &mut self.senseless
-            && taken
+        if let Some((senseless, (cq, udma, entry))) = self.senseless
+            && self.next_entry(cq, udma) != entry
         {
-            senseless.told = Told::Yes;
+            self.senseless = Some((Senseless { told: Told::Yes, ..senseless }, (cq, udma, entry)));
         }
         self.reported(&mut played, &ours);
-        self.flushed(&mut played, &ours, budget);
+        self.flushed(&mut played, &ours, full);
         if self.quirks.iter().any(|quirks| quirks.messages_off != 0) {
             self.anything(&mut played, &known::ABORT_KEEPS_MESSAGE_NUMBERS);
         }
-        Ok(played)
+        played
+    }
+
+    /// Polls one of our completion queues.
+    fn poll_ours(
+        &mut self,
+        seen: &mut Observed,
+        completions: &mut Vec<WorkCompletion>,
+        cq: usize,
+        budget: u32,
+    ) {
+        // The extended interface polls for one completion at a time.
+        let extended = self.nature.poll == Poll::Extended;
+        let (rounds, room) = if extended { (budget, 1) } else { (1, budget) };
+        let before = completions.len();
+        for _ in 0..rounds {
+            match self.ours.poll(cq, room as usize) {
+                Ok(found) if found.is_empty() => break,
+                Ok(found) => completions.extend(found),
+                Err(fault) => {
+                    if completions.len() == before {
+                        seen.outcome = Outcome::Failed;
+                    }
+                    self.fault(seen, fault.kind);
+                    break;
+                }
+            }
+        }
     }
 
     /// Compares timestamps, but not those of flushed requests, which have none.
     fn timestamps(&self, played: &mut Played, ours: &[WorkCompletion]) {
         for (wc, completion) in ours.iter().zip(&mut played.ours.completions) {
             if wc.status != WcStatus::WrFlush {
-                *completion = completion.at(wc.timestamp);
+                completion.timestamp = Some(wc.timestamp);
+                completion.wallclock = self.setup.clock.map(|clock| clock.ns(wc.timestamp));
             }
         }
         for completion in &mut played.theirs.completions {
             if completion.status == WcStatus::WrFlush as u32 {
-                completion.timestamp = None;
+                (completion.timestamp, completion.wallclock) = (None, None);
             }
         }
         if self.quirks.iter().any(|quirks| quirks.local) {
             for (index, completion) in played.theirs.completions.iter().enumerate() {
-                let allowed = Allowed::Field { index, field: "timestamp", theirs: completion.timestamp };
-                played.allowances.push(Allowance { exception: &known::TIMESTAMP_BY_MESSAGE_NUMBER, allowed });
+                let times = [("timestamp", completion.timestamp), ("wallclock", completion.wallclock)];
+                played.allowances.extend(times.map(|(field, theirs)| Allowance {
+                    exception: &known::TIMESTAMP_BY_MESSAGE_NUMBER,
+                    allowed: Allowed::Field { index, field, theirs },
+                }));
             }
         }
     }
@@ -396,7 +439,7 @@ impl Both {
     /// A fault that the core has told of is that of the senseless CQE, or a difference.
     fn fault(&self, ours: &mut Observed, kind: FaultKind) {
         match &self.senseless {
-            Some(senseless) if senseless.fault == kind => {}
+            Some((senseless, _)) if senseless.fault == kind => {}
             _ => ours.values.push(("fault", 1)),
         }
     }
@@ -420,7 +463,7 @@ impl Both {
     }
 
     /// Where flushes may differ.
-    fn flushed(&mut self, played: &mut Played, ours: &[WorkCompletion], budget: u32) {
+    fn flushed(&mut self, played: &mut Played, ours: &[WorkCompletion], full: bool) {
         let flush = |wc: &Completion| wc.status == WcStatus::WrFlush as u32;
         let rest = |list: &[Completion]| -> Vec<u64> {
             list.iter().filter(|wc| !flush(wc)).map(|wc| wc.wr_id).collect()
@@ -428,7 +471,6 @@ impl Both {
         let numbers = |list: &[Completion]| -> Vec<u64> {
             list.iter().filter(|wc| flush(wc)).map(|wc| wc.wr_id).collect()
         };
-        let full = played.theirs.completions.len() >= budget as usize;
         let extended = self.nature.poll == Poll::Extended;
         self.flush_may_be_lost |= extended && self.failing();
         let (theirs, mine) = (&played.theirs.completions, &played.ours.completions);
@@ -528,10 +570,12 @@ impl Pair for Both {
                 }
                 Played::default()
             }
-            Step::Poll { budget } => self.poll(*budget)?,
+            Step::Poll { budget } => self.poll(*budget),
             Step::Arm { solicited } => {
                 self.theirs.arm(*solicited)?;
-                self.ours.cq.arm(*solicited);
+                for cq in &mut self.ours.cqs {
+                    cq.arm(*solicited);
+                }
                 Played::default()
             }
             Step::Fail { qp } => {
@@ -546,7 +590,7 @@ impl Pair for Both {
         played.theirs.accesses = self.theirs.accesses();
         played.ours.accesses = self.ours.accesses();
         self.credit(&mut played);
-        if let Some(senseless) = self.senseless
+        if let Some((senseless, _)) = self.senseless
             && (senseless.told == Told::Yes || matches!(step, Step::Reset { .. }))
         {
             self.anything(&mut played, senseless.exception);
@@ -577,14 +621,13 @@ impl Pair for Both {
                 });
             }
         }
-        for (udma, ring) in self.ours.cq_rings.iter().enumerate() {
-            if let Some(ring) = ring {
-                let len = self.setup.cq_plan.ring.bytes();
-                areas.push(Area {
-                    name: CQ[udma],
-                    theirs: self.theirs.completion_ring(udma),
-                    ours: ring.read(0, len),
-                });
+        let len = self.setup.cq_plan.ring.bytes();
+        for (cq, rings) in self.ours.cq_rings.iter().enumerate() {
+            for (udma, ring) in rings.iter().enumerate() {
+                if let Some(ring) = ring {
+                    let theirs = self.theirs.completion_ring(cq, udma);
+                    areas.push(Area { name: CQ[cq][udma], theirs, ours: ring.read(0, len) });
+                }
             }
         }
         areas

@@ -74,7 +74,7 @@ fn compared(theirs: &Theirs, plan: &QpPlan, cq_plan: &CqPlan, wanted: &Wanted) -
         ("receive cmb", plan.rq.cmb.to_abi().into()),
         ("queue pair pipelines", wanted.udma_mask.into()),
     ]);
-    let cq = theirs.cq_request();
+    let cq = theirs.cq_request(0);
     a.push(("completion queue pipelines", cq.udma_mask.into()));
     b.push(("completion queue pipelines", wanted.udma_mask.into()));
     for (udma, names) in CQ.into_iter().enumerate() {
@@ -192,6 +192,7 @@ pub(super) fn run(library: &Library, mode: &Mode, rng: &mut Rng, case: &str) -> 
         signal_all: rng.once_in(2),
         qps: 1,
         cqe: number(rng, if few { 300 } else { MAX_CQE }),
+        two_cqs: false,
     };
     // The provider would write express doorbells into a ring of 65536 entries and never end.
     for (requests, cmb) in [

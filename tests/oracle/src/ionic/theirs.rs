@@ -37,6 +37,9 @@ pub enum Error {
     Memory(#[from] MemoryError),
 }
 
+/// Fields of extended completions that tell the time.
+const TIMES: u64 = sys::wc_ex::COMPLETION_TIMESTAMP | sys::wc_ex::COMPLETION_TIMESTAMP_WALLCLOCK;
+
 /// What the provider's queues are created from.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
@@ -52,7 +55,7 @@ pub(super) struct Wanted {
     pub place: Placement,
     /// Queues take no locks.
     pub lock_free: bool,
-    /// The completion queue is an extended one, with timestamps.
+    /// Completion queues are extended ones, with timestamps.
     pub extended: bool,
     /// Kind of queue pairs.
     pub qp_type: QpType,
@@ -62,8 +65,10 @@ pub(super) struct Wanted {
     pub signal_all: bool,
     /// Queue pairs.
     pub qps: usize,
-    /// Entries of the completion queue.
+    /// Entries of a completion queue.
     pub cqe: u32,
+    /// Receives complete to a completion queue of their own.
+    pub two_cqs: bool,
 }
 
 /// A ring of the provider.
@@ -96,11 +101,11 @@ impl Ring {
 /// The provider's queues.
 pub(super) struct Theirs {
     rings: Vec<[Option<Ring>; 2]>,
-    cq_rings: [Option<Ring>; 2],
+    cq_rings: Vec<[Option<Ring>; 2]>,
     pub qps: Vec<Qp>,
     pub ahs: Vec<Ah>,
     qp_type: QpType,
-    cq: Cq,
+    cqs: Vec<Cq>,
     device: Device,
 }
 
@@ -120,20 +125,21 @@ impl Theirs {
         root.set_send_cmb(sq.enable, sq.express, sq.require)?;
         root.set_recv_cmb(rq.enable, rq.express, rq.require)?;
         let pd = if wanted.lock_free { root.lock_free()? } else { root };
-        let cq = Cq::new(
-            &context,
-            &CqInit {
-                cqe: wanted.cqe,
-                channel: Some(Channel::new(&context)?),
-                extended: wanted.extended.then_some(sys::wc_ex::STANDARD | sys::wc_ex::COMPLETION_TIMESTAMP),
-                pd: (wanted.udma_mask != full || wanted.lock_free).then(|| pd.clone()),
-            },
-        )?;
+        let cq_init = CqInit {
+            cqe: wanted.cqe,
+            channel: Some(Channel::new(&context)?),
+            extended: wanted.extended.then_some(sys::wc_ex::STANDARD | TIMES),
+            pd: (wanted.udma_mask != full || wanted.lock_free).then(|| pd.clone()),
+        };
+        let mut cqs = vec![Cq::new(&context, &cq_init)?];
+        if wanted.two_cqs {
+            cqs.push(Cq::new(&context, &cq_init)?);
+        }
         let init = QpInit::<_, Srq> {
             qp_type: wanted.qp_type,
             capabilities: wanted.capabilities,
-            send_cq: &cq,
-            recv_cq: &cq,
+            send_cq: &cqs[0],
+            recv_cq: &cqs[cqs.len() - 1],
             srq: None,
             signal_all: wanted.signal_all,
         };
@@ -155,12 +161,15 @@ impl Theirs {
         }
         let device = context.device().clone();
         let mut theirs =
-            Self { rings: Vec::new(), cq_rings: [None, None], qps, ahs, qp_type: wanted.qp_type, cq, device };
-        let cq_request = theirs.cq_request();
-        for udma in 0..2 {
-            if cq_request.udma_mask >> udma & 1 != 0 {
-                theirs.cq_rings[udma] = Ring::new(&cq_request.cq[udma]);
-            }
+            Self { rings: Vec::new(), cq_rings: Vec::new(), qps, ahs, qp_type: wanted.qp_type, cqs, device };
+        for cq in 0..theirs.cqs.len() {
+            let request = theirs.cq_request(cq);
+            let there = |udma: usize| request.udma_mask >> udma & 1 != 0;
+            theirs.cq_rings.push([0, 1].map(
+                |udma| {
+                    if there(udma) { Ring::new(&request.cq[udma]) } else { None }
+                },
+            ));
         }
         for qp in 0..theirs.qps.len() {
             let request = theirs.qp_request(qp);
@@ -169,14 +178,14 @@ impl Theirs {
         Ok(theirs)
     }
 
-    /// What the provider asked of the kernel for its completion queue.
-    pub fn cq_request(&self) -> CqReq {
-        self.device.cq(self.cq.handle()).udata.get()
+    /// What the provider asked of the kernel for a completion queue.
+    pub fn cq_request(&self, cq: usize) -> CqReq {
+        self.device.cq(self.cqs[cq].handle()).udata.get()
     }
 
-    /// Numbers of the completion rings.
-    pub fn cq_ids(&self) -> [u32; 2] {
-        self.device.cq(self.cq.handle()).ids
+    /// Numbers of the completion rings, by completion queue and pipeline.
+    pub fn cq_ids(&self) -> Vec<[u32; 2]> {
+        self.cqs.iter().map(|cq| self.device.cq(cq.handle()).ids).collect()
     }
 
     /// What the provider asked of the kernel for a queue pair.
@@ -236,21 +245,22 @@ impl Theirs {
         posted.map_or_else(|error| Outcome::Refused(error.index), |()| Outcome::Done)
     }
 
-    /// Polls with `ibv_poll_cq`.
-    pub fn poll(&self, room: usize) -> (Outcome, Vec<Completion>) {
-        match self.cq.poll(room) {
+    /// Polls a completion queue with `ibv_poll_cq`.
+    pub fn poll(&self, cq: usize, room: usize) -> (Outcome, Vec<Completion>) {
+        match self.cqs[cq].poll(room) {
             Ok(found) => (Outcome::Done, found.iter().map(|wc| self.completion(wc)).collect()),
             Err(_) => (Outcome::Failed, Vec::new()),
         }
     }
 
-    /// Polls with `ibv_start_poll` and so on.
-    pub fn poll_each(&self, room: usize) -> (Outcome, Vec<Completion>) {
-        match self.cq.poll_extended(room) {
+    /// Polls a completion queue with `ibv_start_poll` and so on.
+    pub fn poll_each(&self, cq: usize, room: usize) -> (Outcome, Vec<Completion>) {
+        match self.cqs[cq].poll_extended(room) {
             Ok(found) => {
-                let one = |wc: &ibv::Extended| {
-                    let completion = self.completion(&wc.completion);
-                    wc.timestamp.map_or(completion, |timestamp| completion.at(timestamp))
+                let one = |wc: &ibv::Extended| Completion {
+                    timestamp: wc.timestamp,
+                    wallclock: wc.wallclock,
+                    ..self.completion(&wc.completion)
                 };
                 (Outcome::Done, found.iter().map(one).collect())
             }
@@ -275,9 +285,12 @@ impl Theirs {
         Completion::theirs(&fields, self.qp_type == QpType::Ud)
     }
 
-    /// Asks for an event.
+    /// Asks for an event of each completion queue.
     pub fn arm(&self, solicited: bool) -> Result<(), Error> {
-        Ok(self.cq.req_notify(solicited)?)
+        for cq in &self.cqs {
+            cq.req_notify(solicited)?;
+        }
+        Ok(())
     }
 
     /// The queue pair goes to ERR.
@@ -321,8 +334,8 @@ impl Theirs {
     }
 
     /// Bytes of a completion ring.
-    pub fn completion_ring(&self, udma: usize) -> Vec<u8> {
-        self.cq_rings[udma].map_or_else(Vec::new, |ring| ring.read())
+    pub fn completion_ring(&self, cq: usize, udma: usize) -> Vec<u8> {
+        self.cq_rings[cq][udma].map_or_else(Vec::new, |ring| ring.read())
     }
 
     /// Bytes of a send ring in controller memory.
@@ -336,8 +349,8 @@ impl Theirs {
     }
 
     /// Writes a CQE, as the device.
-    pub fn write_cqe(&self, udma: u8, offset: usize, cqe: &Cqe) {
-        if let Some(ring) = &self.cq_rings[usize::from(udma)] {
+    pub fn write_cqe(&self, cq: usize, udma: u8, offset: usize, cqe: &Cqe) {
+        if let Some(ring) = &self.cq_rings[cq][usize::from(udma)] {
             ring.write(offset, cqe);
         }
     }
