@@ -27,7 +27,7 @@ impl Measure {
     const fn heading(self) -> &'static str {
         match self {
             Self::Instructions => "instructions",
-            Self::Ticks => "time",
+            Self::Ticks => "cycles (TSC)",
             Self::Bytes => "bytes for an entry",
             Self::Scaling => "threads",
         }

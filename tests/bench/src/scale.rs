@@ -44,23 +44,27 @@ pub fn scaling<S: Side>(make: impl Fn() -> S + Sync) -> f64 {
     let mut turns = Vec::new();
     loop {
         turns.push([turn(&make, 1), turn(&make, 2)]);
-        let scaling = best(&turns);
+        let scaling = ratio(&turns);
         if turns.len() >= MOST_TURNS || turns.len() >= LEAST_TURNS && PLAUSIBLE.contains(&scaling) {
             return scaling;
         }
     }
 }
 
-/// The best rates of two threads over the best rate of one, of the half of the turns in which two overlapped most.
-fn best(turns: &[[Turn; 2]]) -> f64 {
+/// The rates of two threads, added, over the rate of one. Of the half of the turns in which two overlapped most; a rate
+/// is the mean of the best quarter of a thread's.
+fn ratio(turns: &[[Turn; 2]]) -> f64 {
     let mut turns: Vec<&[Turn; 2]> = turns.iter().collect();
     turns.sort_by(|a, b| b[1].overlap.total_cmp(&a[1].overlap));
     turns.truncate(turns.len().div_ceil(2));
-    let best = |way: usize, thread: usize| {
+    let rate = |way: usize, thread: usize| {
         let rates = turns.iter().filter_map(|turn| turn[way].rates.get(thread));
-        rates.copied().fold(0.0, f64::max)
+        let mut rates: Vec<f64> = rates.copied().collect();
+        rates.sort_by(|a, b| b.total_cmp(a));
+        rates.truncate(rates.len().div_ceil(4));
+        rates.iter().sum::<f64>() / rates.len().max(1) as f64
     };
-    (best(1, 0) + best(1, 1)) / best(0, 0)
+    (rate(1, 0) + rate(1, 1)) / rate(0, 0)
 }
 
 fn turn<S: Side>(make: &(impl Fn() -> S + Sync), threads: usize) -> Turn {
@@ -108,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_threads_best_turn_with_most_overlap_counts() {
+    fn each_threads_best_turns_with_most_overlap_count() {
         let turns = [
             [turn(&[100.0], 1.0), turn(&[95.0, 60.0], 0.9)],
             [turn(&[90.0], 1.0), turn(&[80.0, 95.0], 0.8)],
@@ -116,7 +120,7 @@ mod tests {
             [turn(&[100.0], 1.0), turn(&[200.0, 200.0], 0.2)],
             [turn(&[100.0], 1.0), turn(&[200.0, 200.0], 0.1)],
         ];
-        assert_eq!(best(&turns), 1.9);
+        assert_eq!(ratio(&turns), 1.9);
     }
 
     #[test]

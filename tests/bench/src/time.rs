@@ -10,12 +10,15 @@ use crate::work::Operation;
 /// Rounds that are not timed.
 const WARM_UP: usize = 100;
 
-/// Blocks of windows. The quietest block counts, in which both sides together took least: other programs on the machine,
-/// and the processor's clock, only ever make a block slower.
-const BLOCKS: usize = 9;
+/// Blocks of windows, each short enough to fit between two switches of the processor to another program.
+const BLOCKS: usize = 40;
 
 /// Windows of each side in a block.
-const WINDOWS: usize = 150;
+const WINDOWS: usize = 50;
+
+/// The quietest blocks count, in which both sides together took least: other programs, and the processor's clock, only
+/// ever make a block slower.
+const QUIETEST: usize = 5;
 
 /// Ticks for one request or completion.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,17 +43,21 @@ pub fn compare(c: &mut impl Side, ours: &mut impl Side, operation: Operation) ->
             round(c, operation, of_c);
             round(ours, operation, of_ours);
         }
-        timers.map(|mut timer| timer.median())
+        timers.map(|mut timer| timer.quick())
     });
     quietest(&blocks, LANES * operation.per_call())
 }
 
-/// Medians of the empty window, C's and ours, of all blocks, to ticks for one of `count`.
-fn quietest(blocks: &[[u64; 3]], count: usize) -> Ticks {
-    let quietest = blocks.iter().min_by_key(|[_, c, ours]| c + ours).copied().unwrap_or_default();
-    let [empty, c, ours] = quietest;
-    let each = |ticks: u64| ticks.saturating_sub(empty) as f64 / count as f64;
-    Ticks { c: each(c), ours: each(ours) }
+/// Ticks of an empty window, of C's and of ours in all blocks, to ticks for one of `count`.
+fn quietest(blocks: &[[f64; 3]], count: usize) -> Ticks {
+    let mut blocks = blocks.to_vec();
+    blocks.sort_by(|[_, a, b], [_, c, d]| (a + b).total_cmp(&(c + d)));
+    blocks.truncate(QUIETEST);
+    let each = |of: fn(&[f64; 3]) -> f64| {
+        let sum: f64 = blocks.iter().map(|block| (of(block) - block[0]).max(0.0)).sum();
+        sum / (blocks.len() * count) as f64
+    };
+    Ticks { c: each(|block| block[1]), ours: each(|block| block[2]) }
 }
 
 #[cfg(test)]
@@ -58,8 +65,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_figures_come_from_the_quietest_block() {
-        let blocks = [[50, 1050, 500], [40, 840, 440], [30, 2000, 300]];
-        assert_eq!(quietest(&blocks, 8), Ticks { c: 100.0, ours: 50.0 });
+    fn both_figures_come_from_the_quietest_blocks() {
+        let mut blocks = vec![[40.0, 840.0, 440.0]; QUIETEST - 1];
+        blocks.extend([[40.0, 840.0, 840.0], [30.0, 2000.0, 300.0], [50.0, 1050.0, 5000.0]]);
+        let Ticks { c, ours } = quietest(&blocks, 8);
+        assert_eq!((c, ours), (100.0, (50.0 * (QUIETEST - 1) as f64 + 100.0) / QUIETEST as f64));
     }
 }
