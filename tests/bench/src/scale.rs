@@ -1,7 +1,7 @@
 //! Whether two threads with queues of their own do twice the work of one.
 //!
-//! Rates are rounds for a second of the thread's own processor time, so that a machine that is busy with something else
-//! does not count as threads in each other's way; caches, locks and shared lines do count.
+//! What a thread does in a time is taken from its quickest windows, each far shorter than a time slice, so that a machine that
+//! is busy with something else does not count as threads in each other's way; caches, locks and shared lines do count.
 
 use std::ops::RangeInclusive;
 use std::sync::Barrier;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::meter::Nothing;
+use crate::meter::{Meter, Nothing, Timer};
 use crate::side::{Side, round};
 use crate::work::Operation;
 
@@ -22,19 +22,22 @@ const TURN: Duration = Duration::from_millis(20);
 const LEAST_TURNS: usize = 12;
 
 /// On a busy machine quiet moments are waited for, but not for ever.
-const MOST_TURNS: usize = 150;
+const MOST_TURNS: usize = 100;
 
 /// What a machine that is quiet enough shows: two threads can do neither much less nor more than twice the work.
 const PLAUSIBLE: RangeInclusive<f64> = 1.92..=2.04;
 
-/// Rounds between two looks at whether the turn is over.
-const STRIDE: u32 = 64;
+/// Rounds of a window.
+const ROUNDS: usize = 16;
+
+/// Of a thread's windows, one of so many counts: the quickest.
+const QUICKEST: usize = 4;
 
 /// One turn.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default)]
 struct Turn {
-    /// Rate of each thread.
-    rates: Vec<f64>,
+    /// Windows of each thread.
+    threads: Vec<Timer>,
     /// Share of the turn in which the thread ran that ran least.
     overlap: f64,
 }
@@ -51,40 +54,37 @@ pub fn scaling<S: Side>(make: impl Fn() -> S + Sync) -> f64 {
     }
 }
 
-/// The rates of two threads, added, over the rate of one. Of the half of the turns in which two overlapped most; a rate
-/// is the mean of the best quarter of a thread's.
+/// The rates of two threads, added, over the rate of one. Of the half of the turns in which two overlapped most.
 fn ratio(turns: &[[Turn; 2]]) -> f64 {
     let mut turns: Vec<&[Turn; 2]> = turns.iter().collect();
     turns.sort_by(|a, b| b[1].overlap.total_cmp(&a[1].overlap));
     turns.truncate(turns.len().div_ceil(2));
-    let rate = |way: usize, thread: usize| {
-        let rates = turns.iter().filter_map(|turn| turn[way].rates.get(thread));
-        let mut rates: Vec<f64> = rates.copied().collect();
-        rates.sort_by(|a, b| b.total_cmp(a));
-        rates.truncate(rates.len().div_ceil(4));
-        rates.iter().sum::<f64>() / rates.len().max(1) as f64
+    let ticks = |way: usize, thread: usize| {
+        let timers = turns.iter().filter_map(|turn| turn[way].threads.get(thread));
+        let mut all = Timer { windows: timers.flat_map(|timer| timer.windows.iter().copied()).collect() };
+        all.quickest(QUICKEST)
     };
-    (rate(1, 0) + rate(1, 1)) / rate(0, 0)
+    let one = ticks(0, 0);
+    one / ticks(1, 0) + one / ticks(1, 1)
 }
 
 fn turn<S: Side>(make: &(impl Fn() -> S + Sync), threads: usize) -> Turn {
     let (ready, over) = (Barrier::new(threads + 1), AtomicBool::new(false));
-    let done: Vec<(u32, Duration)> = thread::scope(|scope| {
+    let done: Vec<(Timer, Duration)> = thread::scope(|scope| {
         let run = || {
-            let mut side = make();
-            let rounds = |side: &mut S| {
-                for _ in 0..STRIDE {
-                    round(side, Operation::PostSend(0), &mut Nothing);
-                }
+            let (mut side, mut timer) = (make(), Timer::default());
+            let mut window = || {
+                timer.window(|_| {
+                    (0..ROUNDS).for_each(|_| round(&mut side, Operation::PostSend(0), &mut Nothing));
+                });
             };
-            rounds(&mut side);
+            (0..ROUNDS).for_each(|_| window());
             ready.wait();
-            let (begin, mut strides) = (processor_time(), 0);
+            let begin = processor_time();
             while !over.load(Ordering::Relaxed) {
-                rounds(&mut side);
-                strides += 1;
+                window();
             }
-            (strides, processor_time().saturating_sub(begin))
+            (timer, processor_time().saturating_sub(begin))
         };
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
         ready.wait();
@@ -92,9 +92,9 @@ fn turn<S: Side>(make: &(impl Fn() -> S + Sync), threads: usize) -> Turn {
         over.store(true, Ordering::Relaxed);
         running.into_iter().map(|thread| thread.join().expect("a thread that measures")).collect()
     });
-    let rate = |(strides, time): &(u32, Duration)| f64::from(strides * STRIDE) / time.as_secs_f64().max(1e-9);
     let shares = done.iter().map(|(_, time)| time.as_secs_f64() / TURN.as_secs_f64());
-    Turn { rates: done.iter().map(rate).collect(), overlap: shares.fold(1.0, f64::min) }
+    let overlap = shares.fold(1.0, f64::min);
+    Turn { threads: done.into_iter().map(|(timer, _)| timer).collect(), overlap }
 }
 
 /// Processor time of this thread.
@@ -107,18 +107,19 @@ fn processor_time() -> Duration {
 mod tests {
     use super::*;
 
-    fn turn(rates: &[f64], overlap: f64) -> Turn {
-        Turn { rates: rates.to_vec(), overlap }
+    fn turn(threads: &[&[u64]], overlap: f64) -> Turn {
+        let threads = threads.iter().map(|windows| Timer { windows: windows.to_vec() }).collect();
+        Turn { threads, overlap }
     }
 
     #[test]
-    fn each_threads_best_turns_with_most_overlap_count() {
+    fn the_quickest_windows_of_the_turns_with_most_overlap_count() {
         let turns = [
-            [turn(&[100.0], 1.0), turn(&[95.0, 60.0], 0.9)],
-            [turn(&[90.0], 1.0), turn(&[80.0, 95.0], 0.8)],
+            [turn(&[&[190, 190, 900, 190]], 1.0), turn(&[&[200, 900, 900, 900], &[999; 4]], 0.9)],
+            [turn(&[&[250, 250, 250, 250]], 1.0), turn(&[&[900, 200, 900, 900], &[200, 200, 999, 999]], 0.8)],
             // Two that took turns on one processor were not in each other's way, and say nothing.
-            [turn(&[100.0], 1.0), turn(&[200.0, 200.0], 0.2)],
-            [turn(&[100.0], 1.0), turn(&[200.0, 200.0], 0.1)],
+            [turn(&[&[190]], 1.0), turn(&[&[10], &[10]], 0.2)],
+            [turn(&[&[190]], 1.0), turn(&[&[10], &[10]], 0.1)],
         ];
         assert_eq!(ratio(&turns), 1.9);
     }
