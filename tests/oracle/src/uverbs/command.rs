@@ -5,9 +5,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::abi::{self, command};
 use super::config::Model;
 use super::device::State;
-use super::memory::Page;
-use super::objects::{Ah, Cq, Mr, Mw, Pd, Qp, QpCap, Srq, Udata};
-use super::{Errno, bnxt_re, ionic};
+use super::objects::{Cq, Qp, QpCap, Srq, Udata};
+use super::{Errno, bnxt_re, ionic, lifecycle};
 
 /// A reply: the core's structure, and what the driver adds.
 #[derive(Debug, Default)]
@@ -17,7 +16,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    fn core(bytes: &[u8]) -> Self {
+    pub fn core(bytes: &[u8]) -> Self {
         Self { core: bytes.to_vec(), driver: Vec::new() }
     }
 }
@@ -78,10 +77,10 @@ pub fn run(
         }),
         command::QUERY_DEVICE => Ok(Reply::core(query_device(state).as_bytes())),
         command::QUERY_PORT => Ok(Reply::core(query_port().as_bytes())),
-        command::ALLOC_PD => alloc_pd(state),
-        command::CREATE_AH => create_ah(state, &parse(request)?),
-        command::REG_MR => reg_mr(state, &parse(request)?),
-        command::ALLOC_MW => alloc_mw(state, &parse(request)?),
+        command::ALLOC_PD => lifecycle::alloc_pd(state),
+        command::CREATE_AH => lifecycle::create_ah(state, &parse(request)?),
+        command::REG_MR => lifecycle::reg_mr(state, &parse(request)?),
+        command::ALLOC_MW => lifecycle::alloc_mw(state, &parse(request)?),
         command::CREATE_COMP_CHANNEL => state.open_channel().map(|fd| Reply::core(fd.as_bytes())),
         command::CREATE_CQ => {
             let asked: abi::CreateCq = parse(request)?;
@@ -93,7 +92,7 @@ pub fn run(
                 udata: Udata(driver.to_vec()),
                 ..Cq::default()
             };
-            let (handle, driver) = create_cq(state, cq)?;
+            let (handle, driver) = lifecycle::create_cq(state, cq)?;
             Ok(Reply { core: [handle, asked.cqe].as_bytes().to_vec(), driver })
         }
         command::RESIZE_CQ => {
@@ -102,12 +101,12 @@ pub fn run(
             bnxt_re::resize_cq(cq, asked.cqe, driver);
             Ok(Reply::core([asked.cqe, 0].as_bytes()))
         }
-        command::DESTROY_CQ => destroy_cq(state, handle_after_address(request)?),
+        command::DESTROY_CQ => lifecycle::destroy_cq(state, handle_after_address(request)?),
         command::POLL_CQ => Ok(Reply::core(&[0; 8])),
         command::CREATE_QP => create_qp(state, request.get(8..).ok_or(libc::EINVAL)?, driver),
         command::QUERY_QP => query_qp(state, handle_after_address(request)?),
-        command::MODIFY_QP => modify_qp(state, &parse(request)?),
-        command::DESTROY_QP => destroy_qp(state, handle_after_address(request)?),
+        command::MODIFY_QP => lifecycle::modify_qp(state, &parse(request)?),
+        command::DESTROY_QP => lifecycle::destroy_qp(state, handle_after_address(request)?),
         command::CREATE_SRQ => {
             let asked: abi::CreateSrq = parse(request)?;
             let srq = Srq {
@@ -119,7 +118,7 @@ pub fn run(
                 udata: Udata(driver.to_vec()),
                 ..Srq::default()
             };
-            let (made, driver) = create_srq(state, srq)?;
+            let (made, driver) = lifecycle::create_srq(state, srq)?;
             let core = [made.handle, made.max_wr, made.max_sge, made.id];
             Ok(Reply { core: core.as_bytes().to_vec(), driver })
         }
@@ -133,11 +132,11 @@ pub fn run(
             let srq = state.objects.srqs.get(&handle_after_address(request)?).ok_or(libc::EINVAL)?;
             Ok(Reply::core([srq.max_wr, srq.max_sge, srq.limit, 0].as_bytes()))
         }
-        command::DESTROY_SRQ => destroy_srq(state, handle_after_address(request)?),
-        command::DEALLOC_PD => dealloc_pd(state, parse(request)?),
-        command::DESTROY_AH => destroy_ah(state, parse(request)?),
-        command::DEREG_MR => dereg_mr(state, parse(request)?),
-        command::DEALLOC_MW => dealloc_mw(state, parse(request)?),
+        command::DESTROY_SRQ => lifecycle::destroy_srq(state, handle_after_address(request)?),
+        command::DEALLOC_PD => lifecycle::dealloc_pd(state, parse(request)?),
+        command::DESTROY_AH => lifecycle::destroy_ah(state, parse(request)?),
+        command::DEREG_MR => lifecycle::dereg_mr(state, parse(request)?),
+        command::DEALLOC_MW => lifecycle::dealloc_mw(state, parse(request)?),
         _ => Err(libc::EOPNOTSUPP),
     }
 }
@@ -162,7 +161,7 @@ fn run_extended(state: &mut State, number: u32, request: &[u8], driver: &[u8]) -
                 udata: Udata(driver.to_vec()),
                 ..Cq::default()
             };
-            let (handle, driver) = create_cq(state, cq)?;
+            let (handle, driver) = lifecycle::create_cq(state, cq)?;
             Ok(Reply { core: [handle, asked.cqe, 0, 16].as_bytes().to_vec(), driver })
         }
         command::CREATE_QP => {
@@ -171,7 +170,7 @@ fn run_extended(state: &mut State, number: u32, request: &[u8], driver: &[u8]) -
             Ok(reply)
         }
         command::MODIFY_QP => {
-            modify_qp(state, &parse(request)?)?;
+            lifecycle::modify_qp(state, &parse(request)?)?;
             Ok(Reply::core([0u32, 8].as_bytes()))
         }
         _ => Err(libc::EOPNOTSUPP),
@@ -244,72 +243,6 @@ pub fn query_port() -> abi::QueryPort {
     }
 }
 
-fn alloc_pd(state: &mut State) -> Result<Reply, Errno> {
-    let handle = state.next_handle();
-    let driver = match state.config.model {
-        Model::BnxtRe(_) => bnxt_re::alloc_pd(state, handle)?,
-        Model::Ionic(_) => Vec::new(),
-    };
-    state.objects.pds.insert(handle, Pd { handle });
-    Ok(Reply { core: handle.as_bytes().to_vec(), driver })
-}
-
-fn create_ah(state: &mut State, asked: &abi::CreateAh) -> Result<Reply, Errno> {
-    let ah = Ah { handle: state.next_handle(), pd: asked.pd, id: state.next_ah(), dgid: asked.dgid };
-    let driver = match state.config.model {
-        Model::BnxtRe(_) => {
-            bnxt_re::create_ah(state, &ah);
-            Vec::new()
-        }
-        Model::Ionic(_) => ionic::create_ah(&ah),
-    };
-    let core = ah.handle.as_bytes().to_vec();
-    state.objects.ahs.insert(ah.handle, ah);
-    Ok(Reply { core, driver })
-}
-
-fn reg_mr(state: &mut State, asked: &abi::RegMr) -> Result<Reply, Errno> {
-    let mr = Mr {
-        handle: state.next_handle(),
-        pd: asked.pd,
-        addr: asked.start,
-        length: asked.length,
-        iova: asked.hca_va,
-        access: asked.access,
-        key: state.next_mr(),
-    };
-    let core = [mr.handle, mr.key, mr.key].as_bytes().to_vec();
-    state.objects.mrs.insert(mr.handle, mr);
-    Ok(Reply { core, driver: Vec::new() })
-}
-
-fn alloc_mw(state: &mut State, asked: &abi::AllocMw) -> Result<Reply, Errno> {
-    let mw = Mw { handle: state.next_handle(), pd: asked.pd, mw_type: asked.mw_type, key: state.next_mw() };
-    let core = [mw.handle, mw.key].as_bytes().to_vec();
-    state.objects.mws.insert(mw.handle, mw);
-    Ok(Reply { core, driver: Vec::new() })
-}
-
-/// Creates a completion queue: its handle, and what the driver answers.
-pub fn create_cq(state: &mut State, mut cq: Cq) -> Result<(u32, Vec<u8>), Errno> {
-    let driver = match state.config.model.clone() {
-        Model::BnxtRe(config) => bnxt_re::create_cq(state, &config, &mut cq)?,
-        Model::Ionic(config) => ionic::create_cq(state, &config, &mut cq)?,
-    };
-    cq.handle = state.next_handle();
-    let handle = cq.handle;
-    state.objects.cqs.insert(handle, cq);
-    Ok((handle, driver))
-}
-
-pub fn destroy_cq(state: &mut State, handle: u32) -> Result<Reply, Errno> {
-    if state.objects.qps.values().any(|qp| qp.send_cq == handle || qp.recv_cq == handle) {
-        return Err(libc::EBUSY);
-    }
-    let cq = state.objects.cqs.remove(&handle).ok_or(libc::EINVAL)?;
-    Ok(Reply::core([0, cq.events].as_bytes()))
-}
-
 fn create_qp(state: &mut State, request: &[u8], driver: &[u8]) -> Result<Reply, Errno> {
     let asked: abi::CreateQp = parse(request)?;
     let qp = Qp {
@@ -330,7 +263,7 @@ fn create_qp(state: &mut State, request: &[u8], driver: &[u8]) -> Result<Reply, 
         udata: Udata(driver.to_vec()),
         ..Qp::default()
     };
-    let made = make_qp(state, qp)?;
+    let made = lifecycle::make_qp(state, qp)?;
     let core = abi::CreateQpResp {
         handle: made.handle,
         qpn: made.id,
@@ -342,48 +275,6 @@ fn create_qp(state: &mut State, request: &[u8], driver: &[u8]) -> Result<Reply, 
         reserved: 0,
     };
     Ok(Reply { core: core.as_bytes().to_vec(), driver: made.reply.0 })
-}
-
-/// Creates a queue pair.
-pub fn make_qp(state: &mut State, mut qp: Qp) -> Result<Qp, Errno> {
-    let objects = &state.objects;
-    let known = objects.pds.contains_key(&qp.pd)
-        && objects.cqs.contains_key(&qp.send_cq)
-        && objects.cqs.contains_key(&qp.recv_cq)
-        && qp.srq.is_none_or(|srq| objects.srqs.contains_key(&srq));
-    if !known {
-        return Err(libc::EINVAL);
-    }
-    qp.id = state.next_qp();
-    qp.reply = Udata(match state.config.model.clone() {
-        Model::BnxtRe(_) => bnxt_re::create_qp(&qp),
-        Model::Ionic(config) => ionic::create_qp(state, &config, &qp)?,
-    });
-    qp.handle = state.next_handle();
-    state.objects.qps.insert(qp.handle, qp.clone());
-    Ok(qp)
-}
-
-/// Bits of `attr_mask`.
-mod mask {
-    pub const STATE: u32 = 1;
-    pub const PATH_MTU: u32 = 1 << 8;
-    pub const SQ_PSN: u32 = 1 << 16;
-}
-
-fn modify_qp(state: &mut State, asked: &abi::ModifyQp) -> Result<Reply, Errno> {
-    let qp = state.objects.qps.get_mut(&asked.qp).ok_or(libc::EINVAL)?;
-    qp.modified.push(asked.attr_mask);
-    if asked.attr_mask & mask::STATE != 0 {
-        qp.state = asked.qp_state.into();
-    }
-    if asked.attr_mask & mask::PATH_MTU != 0 {
-        qp.path_mtu = asked.path_mtu.into();
-    }
-    if asked.attr_mask & mask::SQ_PSN != 0 {
-        qp.sq_psn = asked.sq_psn;
-    }
-    Ok(Reply::default())
 }
 
 fn query_qp(state: &State, handle: u32) -> Result<Reply, Errno> {
@@ -403,54 +294,4 @@ fn query_qp(state: &State, handle: u32) -> Result<Reply, Errno> {
         ..abi::QueryQpResp::default()
     };
     Ok(Reply::core(reply.as_bytes()))
-}
-
-pub fn destroy_qp(state: &mut State, handle: u32) -> Result<Reply, Errno> {
-    let qp = state.objects.qps.remove(&handle).ok_or(libc::EINVAL)?;
-    state.remove_page(Page::SendCmb(qp.id));
-    state.remove_page(Page::RecvCmb(qp.id));
-    Ok(Reply::core(qp.events.as_bytes()))
-}
-
-/// Creates a shared receive queue: it, and what the driver answers.
-pub fn create_srq(state: &mut State, mut srq: Srq) -> Result<(Srq, Vec<u8>), Errno> {
-    // The kernel driver of ionic has none.
-    let Model::BnxtRe(config) = state.config.model.clone() else { return Err(libc::EOPNOTSUPP) };
-    srq.id = state.next_srq();
-    srq.handle = state.next_handle();
-    let driver = bnxt_re::create_srq(&config, &srq);
-    state.objects.srqs.insert(srq.handle, srq.clone());
-    Ok((srq, driver))
-}
-
-pub fn destroy_srq(state: &mut State, handle: u32) -> Result<Reply, Errno> {
-    if state.objects.qps.values().any(|qp| qp.srq == Some(handle)) {
-        return Err(libc::EBUSY);
-    }
-    let srq = state.objects.srqs.remove(&handle).ok_or(libc::EINVAL)?;
-    Ok(Reply::core(srq.events.as_bytes()))
-}
-
-pub fn dealloc_pd(state: &mut State, handle: u32) -> Result<Reply, Errno> {
-    let busy = state.objects.qps.values().any(|qp| qp.pd == handle)
-        || state.objects.mrs.values().any(|mr| mr.pd == handle)
-        || state.objects.ahs.values().any(|ah| ah.pd == handle)
-        || state.objects.srqs.values().any(|srq| srq.pd == handle)
-        || state.objects.mws.values().any(|mw| mw.pd == handle);
-    if busy {
-        return Err(libc::EBUSY);
-    }
-    state.objects.pds.remove(&handle).map(|_| Reply::default()).ok_or(libc::EINVAL)
-}
-
-pub fn destroy_ah(state: &mut State, handle: u32) -> Result<Reply, Errno> {
-    state.objects.ahs.remove(&handle).map(|_| Reply::default()).ok_or(libc::EINVAL)
-}
-
-pub fn dereg_mr(state: &mut State, handle: u32) -> Result<Reply, Errno> {
-    state.objects.mrs.remove(&handle).map(|_| Reply::default()).ok_or(libc::EINVAL)
-}
-
-pub fn dealloc_mw(state: &mut State, handle: u32) -> Result<Reply, Errno> {
-    state.objects.mws.remove(&handle).map(|_| Reply::default()).ok_or(libc::EINVAL)
 }

@@ -8,7 +8,7 @@ use super::config::{Model, Transport};
 use super::device::State;
 use super::objects::{Cq, Qp, QpCap, Srq, Udata};
 use super::sysfs::GID;
-use super::{Errno, abi, bnxt_re};
+use super::{Errno, abi, bnxt_re, lifecycle};
 
 /// Attributes of the driver's library on a method of the core.
 const UHW_IN: u16 = 0x1000;
@@ -145,25 +145,25 @@ unsafe fn method(
                 attributes.output(UHW_OUT, &driver)
             }
             (object::DEVICE, 6) => query_gid(attributes),
-            (object::PD, 0) => command::dealloc_pd(state, attributes.word(0)?).map(drop),
+            (object::PD, 0) => lifecycle::dealloc_pd(state, attributes.word(0)?).map(drop),
             (object::CQ, 0) => create_cq(state, attributes),
             (object::CQ, 1) => {
-                let reply = command::destroy_cq(state, attributes.word(0)?)?;
+                let reply = lifecycle::destroy_cq(state, attributes.word(0)?)?;
                 attributes.output(1, &reply.core)
             }
             (object::QP, 0) => create_qp(state, attributes),
             (object::QP, 1) => {
-                let reply = command::destroy_qp(state, attributes.word(0)?)?;
+                let reply = lifecycle::destroy_qp(state, attributes.word(0)?)?;
                 attributes.output(1, &reply.core)
             }
             (object::SRQ, 0) => create_srq(state, attributes),
             (object::SRQ, 1) => {
-                let reply = command::destroy_srq(state, attributes.word(0)?)?;
+                let reply = lifecycle::destroy_srq(state, attributes.word(0)?)?;
                 attributes.output(1, &reply.core)
             }
-            (object::AH, 0) => command::destroy_ah(state, attributes.word(0)?).map(drop),
-            (object::MR, 1) => command::dereg_mr(state, attributes.word(0)?).map(drop),
-            (object::MW, 0) => command::dealloc_mw(state, attributes.word(0)?).map(drop),
+            (object::AH, 0) => lifecycle::destroy_ah(state, attributes.word(0)?).map(drop),
+            (object::MR, 1) => lifecycle::dereg_mr(state, attributes.word(0)?).map(drop),
+            (object::MW, 0) => lifecycle::dealloc_mw(state, attributes.word(0)?).map(drop),
             (object::ASYNC_EVENT, 0) => {
                 let fd = state.open_events()?;
                 attributes.set_handle(0, fd as u32)
@@ -219,7 +219,7 @@ unsafe fn create_cq(state: &mut State, attributes: &mut Attributes<'_>) -> Resul
         udata: Udata(unsafe { attributes.input(UHW_IN) }),
         ..Cq::default()
     };
-    let (handle, driver) = command::create_cq(state, cq)?;
+    let (handle, driver) = lifecycle::create_cq(state, cq)?;
     attributes.set_handle(0, handle)?;
     // SAFETY: the caller's.
     unsafe {
@@ -246,7 +246,7 @@ unsafe fn create_qp(state: &mut State, attributes: &mut Attributes<'_>) -> Resul
         udata: Udata(udata),
         ..Qp::default()
     };
-    let made = command::make_qp(state, qp)?;
+    let made = lifecycle::make_qp(state, qp)?;
     attributes.set_handle(0, made.handle)?;
     // SAFETY: the caller's.
     unsafe {
@@ -267,7 +267,7 @@ unsafe fn create_srq(state: &mut State, attributes: &mut Attributes<'_>) -> Resu
         udata: Udata(unsafe { attributes.input(UHW_IN) }),
         ..Srq::default()
     };
-    let (made, driver) = command::create_srq(state, srq)?;
+    let (made, driver) = lifecycle::create_srq(state, srq)?;
     attributes.set_handle(0, made.handle)?;
     // SAFETY: the caller's.
     unsafe {

@@ -24,6 +24,7 @@ mod config;
 mod device;
 mod ioctl;
 pub mod ionic;
+mod lifecycle;
 mod memory;
 pub mod netlink;
 mod objects;
