@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use directverbs::verbs::StateError;
+use directverbs::ionic::caps::CapsError;
+use directverbs::verbs::{PlanError, StateError};
 use rustix::io::Errno;
 
 use crate::sysfs::SysfsError;
@@ -78,6 +79,24 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// More than the device can do, found when the queue was planned. Nothing was asked of the kernel.
+    #[error("{object}: {error}")]
+    Plan {
+        /// What it is about.
+        object: &'static str,
+        /// What is too much.
+        #[source]
+        error: PlanError,
+    },
+    /// A device that this crate cannot work with.
+    #[error("{object}: {error}")]
+    Device {
+        /// What it is about.
+        object: &'static str,
+        /// What it says about itself.
+        #[source]
+        error: CapsError,
+    },
     /// A transition of a queue pair that cannot be made. Nothing was asked of the kernel.
     #[error("queue pair: {0}")]
     State(#[from] StateError),
@@ -146,6 +165,11 @@ impl Error {
             Self::Call { errno, .. } | Self::Open { errno, .. } => Some(*errno),
             _ => None,
         }
+    }
+
+    /// Says what it takes, if the kernel or the driver lacks `feature`.
+    pub(crate) fn or_needs(self, object: &'static str, feature: &'static str, needs: &'static str) -> Self {
+        if self.is_absent() { Self::Unsupported { object, feature, needs } } else { self }
     }
 
     /// Whether the kernel or the driver lacks what was asked for, in contrast to having refused it.

@@ -5,10 +5,14 @@
 //!   builder of ioctl packets. All `unsafe` code of the crate is there.
 //! - [`objects`] are what the kernel keeps for a process: context, event files, protection domains, memory regions and
 //!   windows, queues. Each holds what it depends on, so that nothing is destroyed before what refers to it.
+//! - [`bnxt_re`] and [`ionic`] are what the drivers add to them: doorbells and other pages, queues in memory of the
+//!   application or in controller memory, pipelines.
 //!
 //! Errors name the object, what was refused, and what would help.
 
+pub mod bnxt_re;
 pub mod error;
+pub mod ionic;
 pub mod objects;
 pub mod sysfs;
 pub mod uverbs;

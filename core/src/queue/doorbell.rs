@@ -70,3 +70,15 @@ pub trait DeviceMemory {
     /// Stores one aligned block of 64 bytes, as one transaction where the processor can.
     fn store_64(&self, offset: usize, block: &[u8; 64]);
 }
+
+impl<M: DeviceMemory + ?Sized> DeviceMemory for &M {
+    #[inline(always)]
+    fn store_16(&self, offset: usize, block: &[u8; 16]) {
+        (**self).store_16(offset, block);
+    }
+
+    #[inline(always)]
+    fn store_64(&self, offset: usize, block: &[u8; 64]) {
+        (**self).store_64(offset, block);
+    }
+}

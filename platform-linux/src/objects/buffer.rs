@@ -33,6 +33,15 @@ pub enum Buffer {
 }
 
 impl Buffer {
+    /// Refuses a buffer that is too short for a ring.
+    ///
+    /// # Errors
+    /// It is.
+    pub(crate) fn check_room(&self, object: &'static str, needed: u64) -> Result<()> {
+        let (Self::Memory { length, .. } | Self::DmaBuf { length, .. }) = self;
+        super::handle::within(object, "buffer length", *length, needed, u64::MAX)
+    }
+
     /// What the kernel is told of it, after checking that it is whole pages' begin and lies in its memory.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use zerocopy::little_endian::U32;
 use super::context::Shared;
 use crate::error::{Error, Result};
 use crate::uverbs::Call;
-use crate::uverbs::abi::attribute::Method;
+use crate::uverbs::abi::attribute::{Attribute, Method};
 use crate::uverbs::abi::methods::destroy;
 
 /// The kernel's handle of an object, and the context that it belongs to.
@@ -42,7 +42,9 @@ impl Handle {
         }
         let (mut cq_events, mut events) = ([U32::ZERO; 2], U32::ZERO);
         let mut call = Call::new(self.destroy);
-        call.handle(destroy::HANDLE, self.number);
+        // A driver's objects have their handle under a number of its own.
+        let handle = self.destroy.attributes.first().map_or(destroy::HANDLE.id(), |first| first.id);
+        call.handle(Attribute::new(handle, destroy::HANDLE.name()), self.number);
         // How many events were reported is of no use: they name objects by numbers that are not used again.
         if self.destroy == &destroy::CQ {
             call.output(destroy::CQ_RESP, &mut cq_events);

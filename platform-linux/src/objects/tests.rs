@@ -205,7 +205,8 @@ fn memory_that_cannot_be_pinned_names_the_limit() {
 #[test]
 fn the_drivers_parts_are_sent_and_what_a_kernel_does_not_fill_reads_as_zero() {
     for invoke_write in [true, false] {
-        let settings = Settings { uhw_reply: vec![1, 2, 3, 4], invoke_write, ..Settings::newest() };
+        let settings =
+            Settings { uhw: vec![("ALLOC_PD", vec![1, 2, 3, 4])], invoke_write, ..Settings::newest() };
         let (model, context) = opened(settings);
         let (request, mut reply) = ([7u8; 12], [0xffu8; 8]);
         let uhw = Uhw { input: &request, output: &mut reply[..] };

@@ -166,7 +166,8 @@ impl<'a> Call<'a> {
     fn push<K: HasKind>(&mut self, attribute: Attribute<K>, len: usize, data: u64) -> &mut Self {
         let id = attribute.id();
         // What a driver adds to a method of the core is in the driver's own tables.
-        let known = id >= DRIVER || self.method.attributes.iter().any(|s| s.id == id && s.kind == K::KIND);
+        let known = id >= DRIVER && self.method.object_id < DRIVER
+            || self.method.attributes.iter().any(|s| s.id == id && s.kind == K::KIND);
         let fault = if !known {
             Some("does not have")
         } else if len > LONGEST {

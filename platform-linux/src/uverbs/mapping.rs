@@ -4,6 +4,8 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use directverbs::queue::DeviceMemory;
+
 use super::kernel::{Fd, Kernel, MapRequest, Protection};
 use crate::error::{Error, Remedy, Result};
 
@@ -56,6 +58,51 @@ impl Mapping {
     /// Bytes.
     pub fn len(&self) -> usize {
         self.length
+    }
+}
+
+impl Mapping {
+    /// Stores a 64-bit word at `offset`, a multiple of 8; `false`, and nothing stored, if it is not or lies outside.
+    pub fn store_u64(&self, offset: usize, value: u64) -> bool {
+        let Some(place) = self.place(offset, size_of::<u64>()) else { return false };
+        // SAFETY: `place` has checked bounds and alignment; the device sees the store, hence volatile.
+        unsafe { place.cast::<u64>().write_volatile(value) };
+        true
+    }
+
+    /// Loads a 32-bit word from `offset`, a multiple of 4; none if it is not or lies outside.
+    pub fn load_u32(&self, offset: usize) -> Option<u32> {
+        let place = self.place(offset, size_of::<u32>())?;
+        // SAFETY: as in `store_u64`; the kernel or the device may store at any time, hence volatile.
+        Some(unsafe { place.cast::<u32>().read_volatile() })
+    }
+
+    /// Where `length` bytes at `offset`, aligned to their length, are. A mapping begins at a page.
+    fn place(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(length)?;
+        let fits = offset.is_multiple_of(length) && end <= self.length;
+        // SAFETY: the offset lies in the mapping.
+        fits.then(|| unsafe { self.address.add(offset) })
+    }
+}
+
+impl DeviceMemory for Mapping {
+    fn store_16(&self, offset: usize, block: &[u8; 16]) {
+        self.store_words(offset, block);
+    }
+
+    fn store_64(&self, offset: usize, block: &[u8; 64]) {
+        self.store_words(offset, block);
+    }
+}
+
+impl Mapping {
+    /// Stores a block by words in order. What lies outside is not stored.
+    fn store_words(&self, offset: usize, block: &[u8]) {
+        let (words, _) = block.as_chunks::<8>();
+        for (i, word) in words.iter().enumerate() {
+            self.store_u64(offset + i * size_of::<u64>(), u64::from_ne_bytes(*word));
+        }
     }
 }
 

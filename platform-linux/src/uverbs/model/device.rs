@@ -5,13 +5,13 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::super::abi::attribute::{Method, Spec};
 use super::super::abi::command::*;
-use super::super::abi::methods::{METHODS, destroy, invoke_write, object, query_context};
+use super::super::abi::methods::{invoke_write, object, query_context};
 use super::super::abi::query::{
     GidRecord, QueryDeviceExtra, QueryDeviceReply, QueryPortReply, QueryPortReplyEx,
 };
 use super::super::abi::queue_pair::{ModifyQp, QpCap, QueryQpReply};
 use super::super::kernel::Fd;
-use super::packet::{Outcome, Request};
+use super::packet::{Outcome, Request, destroys};
 use super::{File, Key, Model, State};
 
 /// What the model's device has of everything.
@@ -117,6 +117,8 @@ impl Model {
                     (object::CQ, "SEND_CQ_HANDLE"),
                     (object::CQ, "RECV_CQ_HANDLE"),
                     (object::SRQ, "SRQ_HANDLE"),
+                    // The doorbell region of a bnxt_re queue pair.
+                    (object::DRIVER + 3, "DBR_HANDLE"),
                 ];
                 let uses: Vec<Key> =
                     uses.iter().filter_map(|(kind, name)| handle(name).map(|h| (*kind, h))).collect();
@@ -132,10 +134,16 @@ impl Model {
                 outcome.outputs =
                     vec![("RESP_LKEY", u32s(&[number << 8])), ("RESP_RKEY", u32s(&[number << 8 | 1]))];
             }
-            _ if METHODS.contains(&method) && request.get("HANDLE").is_some() => {
-                state.destroy((method.object_id, handle(destroy::HANDLE.name()).unwrap_or(0)))?;
+            _ if destroys(method) => {
+                state.destroy((method.object_id, handle("HANDLE").unwrap_or(0)))?;
             }
-            _ => return Err(Errno::PROTONOSUPPORT),
+            _ => {
+                if request.get("HANDLE").is_some() {
+                    outcome.new = Some(state.create(method.object_id, &[])?);
+                }
+                let told = self.settings.outputs.iter().filter(|(name, ..)| *name == method.name);
+                outcome.outputs = told.map(|(_, attribute, bytes)| (*attribute, bytes.clone())).collect();
+            }
         }
         Ok(outcome)
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::abi::attribute::{Method, Spec};
 use super::kernel::{Fd, Kernel, MapRequest};
 
 pub(crate) use packet::Request;
@@ -37,8 +38,14 @@ pub(crate) struct Settings {
     pub core_support: u64,
     /// Driver.
     pub driver_id: u32,
-    /// What the driver writes as its part of every reply.
-    pub uhw_reply: Vec<u8>,
+    /// What the driver writes as its part of the reply to a method or command.
+    pub uhw: Vec<(&'static str, Vec<u8>)>,
+    /// Methods of the driver's own.
+    pub methods: &'static [&'static Method],
+    /// Attributes that the driver adds to a method of the core.
+    pub attributes: &'static [(&'static str, Spec)],
+    /// What the driver's methods write: method, attribute, bytes.
+    pub outputs: Vec<(&'static str, &'static str, Vec<u8>)>,
 }
 
 impl Settings {
@@ -52,7 +59,10 @@ impl Settings {
             query_context: true,
             core_support: 3,
             driver_id: 6,
-            uhw_reply: Vec::new(),
+            uhw: Vec::new(),
+            methods: &[],
+            attributes: &[],
+            outputs: Vec::new(),
         }
     }
 
@@ -110,6 +120,11 @@ impl Model {
         let mut state = self.state();
         state.calls = 0;
         state.fail = Some((call, errno));
+    }
+
+    /// What the driver writes as its part of the reply to `name`.
+    pub fn uhw(&self, name: &str) -> &[u8] {
+        self.settings.uhw.iter().find(|(n, _)| *n == name).map_or(&[], |(_, bytes)| bytes)
     }
 
     /// Calls since [`Model::fail_at`].
@@ -242,6 +257,16 @@ unsafe impl Kernel for Model {
         let mut state = self.state();
         state.count()?;
         assert_eq!(request.length % PAGE, 0, "whole pages");
+        if let Some(fd) = request.file {
+            assert!(state.files.contains_key(&fd.0), "an open file");
+            let number = |n: u64| n.to_le_bytes().to_vec();
+            let attributes = vec![
+                ("OFFSET", number(request.offset)),
+                ("LENGTH", number(request.length as u64)),
+                ("PROTECTION", number(request.protection as u64)),
+            ];
+            state.log.push(Request { name: "mmap", attributes, ..Request::default() });
+        }
         let layout = Layout::from_size_align(request.length, PAGE).map_err(|_| Errno::NOMEM)?;
         // SAFETY: the length is at least a page.
         let memory = unsafe { alloc_zeroed(layout) };

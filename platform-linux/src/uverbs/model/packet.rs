@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::super::abi::attribute::{Kind, Method, Spec};
 use super::super::abi::command::*;
-use super::super::abi::methods::{METHODS, destroy, invoke_write};
+use super::super::abi::methods::{METHODS, invoke_write};
 use super::super::abi::packet::{CommandHeader, EXTENDED, ExtendedHeader, Header, RawAttribute, flags};
 use super::super::kernel::Fd;
 use super::Model;
@@ -43,6 +43,8 @@ impl Request {
 pub(super) struct Outcome {
     /// Object or file.
     pub new: Option<u32>,
+    /// The command that was inside.
+    pub command: Option<&'static str>,
     /// Outputs, by the attribute's name.
     pub outputs: Vec<(&'static str, Vec<u8>)>,
 }
@@ -80,20 +82,11 @@ impl Model {
             return Err(Errno::PROTONOSUPPORT);
         }
         let key = (header.object_id.get(), header.method_id.get());
-        let method =
-            *METHODS.iter().find(|m| (m.object_id, m.method_id) == key).ok_or(Errno::PROTONOSUPPORT)?;
+        let mut methods = METHODS.iter().chain(self.settings.methods);
+        let method = *methods.find(|m| (m.object_id, m.method_id) == key).ok_or(Errno::PROTONOSUPPORT)?;
         let probing = method == &invoke_write::METHOD && count == 1;
         // Destroying does not fail when others shall.
-        let destroys = [
-            &destroy::PD,
-            &destroy::CQ,
-            &destroy::QP,
-            &destroy::SRQ,
-            &destroy::AH,
-            &destroy::MR,
-            &destroy::MW,
-        ];
-        if !destroys.contains(&method) {
+        if !destroys(method) {
             self.state().count()?;
         }
         if !self.settings.ioctl {
@@ -113,22 +106,33 @@ impl Model {
             self.execute(fd, method, &request)
         }?;
         assert!(!probing, "a probe is refused for its length");
+        let told = outcome.command.unwrap_or(method.name);
         for raw in attributes {
-            let Some(spec) = spec(method, raw) else { continue };
+            let Some(spec) = self.spec(method, raw) else { continue };
             match spec.kind {
                 Kind::NewHandle | Kind::NewFile => raw.data = u64::from(outcome.new.unwrap_or(0)).into(),
                 Kind::Output(_) | Kind::OutputBytes => {
                     let output = match spec.name {
-                        "UHW_OUT" => Some(&self.settings.uhw_reply),
-                        name => outcome.outputs.iter().find(|(n, _)| *n == name).map(|(_, o)| o),
+                        "UHW_OUT" => self.uhw(told),
+                        name => outcome
+                            .outputs
+                            .iter()
+                            .find(|(n, _)| *n == name)
+                            .map_or(&[][..], |(_, o)| o.as_slice()),
                     };
                     // SAFETY: as above.
-                    unsafe { put(raw, output.map_or(&[], Vec::as_slice)) };
+                    unsafe { put(raw, output) };
                 }
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// What the method, or the driver, says about an attribute.
+    fn spec(&self, method: &'static Method, raw: &RawAttribute) -> Option<&'static Spec> {
+        let added = self.settings.attributes.iter().filter(|(name, _)| *name == method.name).map(|(_, s)| s);
+        method.attributes.iter().chain(added).find(|s| s.id == raw.attr_id.get())
     }
 
     /// Checks attributes as the kernel does, and copies what they carry.
@@ -138,7 +142,7 @@ impl Model {
     unsafe fn request(&self, method: &'static Method, attributes: &[RawAttribute]) -> Result<Request, Errno> {
         let mut request = Request { name: method.name, ..Request::default() };
         for (i, raw) in attributes.iter().enumerate() {
-            let known = spec(method, raw).filter(|s| self.knows(s));
+            let known = self.spec(method, raw).filter(|s| self.knows(s));
             let mandatory = raw.flags.get() & flags::MANDATORY != 0;
             let Some(spec) = known else {
                 if mandatory {
@@ -201,7 +205,7 @@ impl Model {
         let room = room.map_or(0, |a| usize::from(a.len.get()));
         let uhw = request.get("UHW_IN").unwrap_or_default();
         let reply = self.command(fd, command, core, room, uhw)?;
-        Ok(Outcome { new: None, outputs: vec![("CORE_OUT", reply)] })
+        Ok(Outcome { new: None, command: Some(command.name), outputs: vec![("CORE_OUT", reply)] })
     }
 
     /// # Safety
@@ -229,7 +233,7 @@ impl Model {
         };
         let reply = self.command(fd, command, core, room, uhw)?;
         if response != 0 {
-            let all = [reply.as_slice(), self.settings.uhw_reply.as_slice()].concat();
+            let all = [reply.as_slice(), self.uhw(command.name)].concat();
             let count = all.len().min(room + driver_room);
             // SAFETY: the caller vouches for the address and the lengths in the headers.
             unsafe { copy(&all[..count], response) };
@@ -269,8 +273,9 @@ fn core_length(command: &Command) -> usize {
     }
 }
 
-fn spec(method: &'static Method, raw: &RawAttribute) -> Option<&'static Spec> {
-    method.attributes.iter().find(|s| s.id == raw.attr_id.get())
+/// Whether a method destroys an object.
+pub(super) fn destroys(method: &Method) -> bool {
+    ["DESTROY", "FREE", "RELEASE"].iter().any(|end| method.name.ends_with(end))
 }
 
 /// # Safety
