@@ -230,8 +230,9 @@ impl<S: Store, M: DeviceMemory> RecvQueue<'_, S, M> {
         }
         let place = IdxTimestamp::from_bits(cqe.wqe_idx_timestamp.get());
         let index = place.wqe_idx();
-        let record = self.records.get_mut(index.into());
-        if u32::from(index) > self.ring.wqes.mask() || !record.posted {
+        let inside = u32::from(index) <= self.ring.wqes.mask();
+        let record = self.record_mut(index.into());
+        if !inside || !record.posted {
             return Err(FaultKind::BadIndex { qp: self.qp.get(), index: index.into() });
         }
         record.posted = false;
@@ -310,7 +311,7 @@ impl<S: Store, M: DeviceMemory> RecvQueue<'_, S, M> {
     /// Forgets what is outstanding, and tells how many requests that were.
     pub(super) fn abandon(&mut self) -> u32 {
         let count = self.outstanding();
-        for record in self.records.records_mut() {
+        for record in self.ring.wqes.records_mut() {
             record.posted = false;
         }
         self.ring.cons = self.ring.prod;

@@ -130,7 +130,7 @@ impl<'m> CqRing<'m> {
         memory: RingMemory<'m>,
     ) -> Result<Self, MemoryError> {
         let mut ring = Self::build(id, qtype, plan, memory)?;
-        ring.cqes.memory_mut().zero();
+        ring.cqes.bytes().zero();
         Ok(ring)
     }
 

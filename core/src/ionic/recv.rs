@@ -8,7 +8,7 @@ use super::work::{
     Flush, MAX_LENGTH, Payload, QueueMemory, WorkRing, head, header, long, sge_words, store_payload,
 };
 use super::wqe::WqeFlags;
-use crate::queue::{DeviceMemory, Doorbell, Shadow, Store};
+use crate::queue::{DeviceMemory, Doorbell, Store};
 use crate::verbs::{BatchError, CqId, MemoryError, PostError, QpId, QpType, RecvRequest};
 
 /// What the driver remembers of a receive request.
@@ -52,8 +52,7 @@ pub struct RecvConfig {
 /// The receive queue of a queue pair.
 #[derive(Debug)]
 pub struct RecvQueue<'m, S: Store, M = NoDeviceMemory> {
-    pub(super) ring: WorkRing<'m, M>,
-    pub(super) records: Shadow<RqRecord, S>,
+    pub(super) ring: WorkRing<'m, RqRecord, S, M>,
     pub(super) datagram: bool,
     pub(super) cq: CqId,
     pub(super) qp: QpId,
@@ -65,16 +64,8 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         plan: &WorkQueuePlan,
         memory: QueueMemory<'m, S::Slice<RqRecord>, M>,
     ) -> Result<Self, MemoryError> {
-        let given = memory.records.len();
-        let needed = plan.records();
-        let records = Shadow::new(memory.records, needed).ok_or(MemoryError::TooShort {
-            what: "receive records",
-            given,
-            needed,
-        })?;
         Ok(Self {
-            ring: WorkRing::new("receive ring", plan, true, config.doorbell, memory.ring, memory.cmb)?,
-            records,
+            ring: WorkRing::new(["receive ring", "receive records"], plan, true, config.doorbell, memory)?,
             datagram: config.qp_type == QpType::Ud,
             cq: config.cq,
             qp: config.qp,
@@ -120,7 +111,6 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
     /// Makes it as if new.
     pub fn clear(&mut self) {
         self.ring.clear();
-        self.records.records_mut().fill(RqRecord::default());
     }
 
     /// Its state as plain data.
@@ -134,13 +124,13 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
 
     /// Its records, to save them.
     pub fn records(&self) -> &[RqRecord] {
-        self.records.records()
+        self.ring.wqes.records()
     }
 
     /// Record of the request at `position`.
     #[inline(always)]
     pub(super) fn record_mut(&mut self, position: u32) -> &mut RqRecord {
-        self.records.get_mut(self.ring.wqes.index(position) as usize)
+        self.ring.wqes.record_mut(position)
     }
 
     /// Requests posted and not completed.
@@ -148,7 +138,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         let mut count = 0;
         let mut position = self.ring.cons;
         while position != self.ring.prod {
-            count += u32::from(self.records.get(self.ring.wqes.index(position) as usize).posted);
+            count += u32::from(self.ring.wqes.record(position).posted);
             position = position.wrapping_add(1);
         }
         count
@@ -201,7 +191,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
                 return self.post_rest(start, cq, requests, doorbell);
             }
         }
-        self.tell(start, cq, doorbell);
+        self.tell(requests.len() as u32, cq, doorbell);
         Ok(())
     }
 
@@ -222,7 +212,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
                 return Err(BatchError { index, error });
             }
         }
-        self.tell(start, cq, doorbell);
+        self.tell(requests.len() as u32, cq, doorbell);
         Ok(())
     }
 
@@ -264,7 +254,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
     fn store(&mut self, wr_id: u64, payload: &Payload) {
         let prod = self.ring.prod;
         let index = self.ring.wqes.index(prod);
-        let record = self.records.get_mut(index as usize);
+        let record = self.ring.wqes.record_mut(prod);
         (record.wr_id, record.posted) = (wr_id, true);
         let mut slot = self.ring.wqes.slot(prod);
         slot.store::<0>(index.into());
@@ -278,12 +268,12 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         self.ring.prod = prod.wrapping_add(1);
     }
 
-    /// Tells the device of the WQEs from `start` on: first the completion queue's doorbell if its credit is spent, then
+    /// Tells the device of the last `count` requests: first the completion queue's doorbell if its credit is spent, then
     /// this queue's.
     #[inline(always)]
-    fn tell<D: Doorbell>(&mut self, start: u32, cq: &mut CqRing<'_>, doorbell: &D) {
-        cq.spend(self.ring.prod.wrapping_sub(start), doorbell);
-        self.ring.publish(start, doorbell);
+    fn tell<D: Doorbell>(&mut self, count: u32, cq: &mut CqRing<'_>, doorbell: &D) {
+        cq.spend(count, doorbell);
+        self.ring.publish(count, doorbell);
     }
 
     /// Takes back the requests from `start` on.
@@ -332,8 +322,9 @@ impl<S: Store, M: DeviceMemory> RecvBatch<'_, '_, '_, S, M> {
     pub fn commit<D: Doorbell>(self, doorbell: &D) {
         let mut this = core::mem::ManuallyDrop::new(self);
         let this = &mut *this;
-        if this.len() != 0 {
-            this.queue.tell(this.start, this.cq, doorbell);
+        let count = this.len();
+        if count != 0 {
+            this.queue.tell(count, this.cq, doorbell);
         }
     }
 }

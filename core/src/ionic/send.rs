@@ -11,7 +11,7 @@ use super::work::{
     Flush, MAX_LENGTH, QueueMemory, WorkRing, be_pair, head, header, long, sge_words, store_payload,
 };
 use super::wqe::{Opcodes, RdmaVersion, SqOp, WQE_MIN, WqeFlags};
-use crate::queue::{DeviceMemory, Doorbell, Shadow, Store};
+use crate::queue::{DeviceMemory, Doorbell, Store};
 use crate::verbs::{
     BatchError, CqId, Data, MemoryError, PostError, QpId, QpType, SendFlags, SendOp, SendRequest, WcOpcode,
 };
@@ -106,7 +106,7 @@ pub struct SqState {
 /// Bits of a message number.
 pub(super) const MSN_MASK: u32 = 0xff_ffff;
 
-/// A WQE, less what all have.
+/// A WQE, but for its index.
 struct Wqe {
     /// First half of word 1.
     head: u32,
@@ -127,8 +127,7 @@ struct Wqe {
 /// The send queue of a queue pair.
 #[derive(Debug)]
 pub struct SendQueue<'m, S: Store, M = NoDeviceMemory> {
-    pub(super) ring: WorkRing<'m, M>,
-    pub(super) records: Shadow<SqRecord, S>,
+    pub(super) ring: WorkRing<'m, SqRecord, S, M>,
     opcodes: Opcodes,
     version: RdmaVersion,
     qp_type: QpType,
@@ -137,6 +136,8 @@ pub struct SendQueue<'m, S: Store, M = NoDeviceMemory> {
     pub(super) qp: QpId,
     /// Flags of the next WQE, whatever the request: the color, and that a completion is reported if it is for all.
     always: u32,
+    /// First half of word 1 of the next WQE if it is an RDMA WRITE of one SGE, by its lowest flags.
+    write: [u32; 4],
     /// Requests so far that take no message number: the next message's number is the producer less this.
     unnumbered: u32,
     /// Number of the first message not acknowledged. The lowest 24 bits count.
@@ -176,23 +177,14 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         plan: &WorkQueuePlan,
         memory: QueueMemory<'m, S::Slice<SqRecord>, M>,
     ) -> Result<Self, MemoryError> {
-        let given = memory.records.len();
-        let needed = plan.records();
-        let records = Shadow::new(memory.records, needed).ok_or(MemoryError::TooShort {
-            what: "send records",
-            given,
-            needed,
-        })?;
         Ok(Self {
             ring: WorkRing::new(
-                "send ring",
+                ["send ring", "send records"],
                 plan,
                 config.qp_type == QpType::Rc,
                 config.doorbell,
-                memory.ring,
-                memory.cmb,
+                memory,
             )?,
-            records,
             opcodes: *config.version.opcodes(),
             version: config.version,
             qp_type: config.qp_type,
@@ -200,6 +192,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             cq: config.cq,
             qp: config.qp,
             always: 0,
+            write: [0; 4],
             unnumbered: 0,
             msn_cons: 0,
             acked: 0,
@@ -298,12 +291,21 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
     fn set_color(&mut self, color: bool) {
         let flags = WqeFlags::new().with_color(color).with_signaled(self.signal_all);
         self.always = head(0, 0, flags);
+        let [a, b, c, d, ..] = FLAGS;
+        let write = head(self.opcodes[SqOp::Write as usize], 1, WqeFlags::new()) | self.always;
+        self.write = [a, b, c, d].map(|flags| flags | write);
+    }
+
+    /// The ring begins anew.
+    #[inline(always)]
+    fn turn_color(&mut self) {
+        self.always ^= COLOR;
+        self.write = self.write.map(|head| head ^ COLOR);
     }
 
     /// Makes it as if new.
     pub fn clear(&mut self) {
         self.ring.clear();
-        self.records.records_mut().fill(SqRecord::default());
         self.set_color(true);
         (self.unnumbered, self.msn_cons, self.acked) = (0, 0, 0);
         self.set_done(0);
@@ -325,18 +327,18 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
     /// Record of the request at `position`.
     #[inline(always)]
     pub(super) fn record(&self, position: u32) -> &SqRecord {
-        self.records.get(self.ring.wqes.index(position) as usize)
+        self.ring.wqes.record(position)
     }
 
     /// Record of the request at `position`.
     #[inline(always)]
     pub(super) fn record_mut(&mut self, position: u32) -> &mut SqRecord {
-        self.records.get_mut(self.ring.wqes.index(position) as usize)
+        self.ring.wqes.record_mut(position)
     }
 
     /// Its records, to save them.
     pub fn records(&self) -> &[SqRecord] {
-        self.records.records()
+        self.ring.wqes.records()
     }
 
     /// Requests posted and not completed.
@@ -397,7 +399,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
                 return self.post_rest(start, cq, requests, doorbell);
             }
         }
-        self.tell(start, cq, doorbell);
+        self.tell(requests.len() as u32, cq, doorbell);
         Ok(())
     }
 
@@ -418,7 +420,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
                 return Err(BatchError { index, error });
             }
         }
-        self.tell(start, cq, doorbell);
+        self.tell(requests.len() as u32, cq, doorbell);
         Ok(())
     }
 
@@ -440,7 +442,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         }
         let [a, b] = sge_words(sge);
         let wqe = Wqe {
-            head: head(self.opcodes[SqOp::Write as usize], 1, WqeFlags::new()) | flag_bits(request.flags),
+            head: self.write[usize::from(request.flags.bits() & 3)],
             imm_data_key: 0,
             words: [to.addr.swap_bytes(), be_pair(to.rkey.get(), sge.length)],
             payload: Some([a, b, 0, 0]),
@@ -467,7 +469,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         }
         let mut extent = WQE_MIN as u32;
         let mut wqe = Wqe {
-            head: flag_bits(request.flags),
+            head: flag_bits(request.flags) | self.always,
             imm_data_key: parts.imm_data_key,
             words: [0; 2],
             payload: None,
@@ -514,11 +516,10 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
     fn store(&mut self, wr_id: u64, wqe: &Wqe) {
         let prod = self.ring.prod;
         let index = self.ring.wqes.index(prod);
-        let head = wqe.head | self.always;
-        let record = self.records.get_mut(index as usize);
+        let record = self.ring.wqes.record_mut(prod);
         record.wr_id = wr_id;
         record.length = wqe.length;
-        record.head = head;
+        record.head = wqe.head;
         record.opcode = wqe.opcode;
         record.flags = if wqe.remote { SqFlags::REMOTE } else { SqFlags::empty() };
         let mut slot = self.ring.wqes.slot(prod);
@@ -530,20 +531,20 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             store_payload(&mut slot, payload);
         }
         // The device may look ahead for WQEs of the right color: the color comes last.
-        slot.store_release::<1>(header(head, wqe.imm_data_key));
+        slot.store_release::<1>(header(wqe.head, wqe.imm_data_key));
         self.ring.prod = prod.wrapping_add(1);
         if self.ring.wqes.index(self.ring.prod) == 0 {
             core::hint::cold_path();
-            self.always ^= COLOR;
+            self.turn_color();
         }
     }
 
-    /// Tells the device of the WQEs from `start` on: first the completion queue's doorbell if its credit is spent, then
+    /// Tells the device of the last `count` requests: first the completion queue's doorbell if its credit is spent, then
     /// this queue's.
     #[inline(always)]
-    fn tell<D: Doorbell>(&mut self, start: u32, cq: &mut CqRing<'_>, doorbell: &D) {
-        cq.spend(self.ring.prod.wrapping_sub(start), doorbell);
-        self.ring.publish(start, doorbell);
+    fn tell<D: Doorbell>(&mut self, count: u32, cq: &mut CqRing<'_>, doorbell: &D) {
+        cq.spend(count, doorbell);
+        self.ring.publish(count, doorbell);
     }
 
     /// Takes back the WQEs from `start` on, and their color: the device may look ahead for it.
@@ -551,7 +552,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
     fn take_back(&mut self, start: u32) {
         while self.ring.prod != start {
             if self.ring.wqes.index(self.ring.prod) == 0 {
-                self.always ^= COLOR;
+                self.turn_color();
             }
             self.ring.prod = self.ring.prod.wrapping_sub(1);
             let prod = self.ring.prod;
@@ -598,8 +599,9 @@ impl<S: Store, M: DeviceMemory> SendBatch<'_, '_, '_, S, M> {
     pub fn commit<D: Doorbell>(self, doorbell: &D) {
         let mut this = core::mem::ManuallyDrop::new(self);
         let this = &mut *this;
-        if this.len() != 0 {
-            this.queue.tell(this.start, this.cq, doorbell);
+        let count = this.len();
+        if count != 0 {
+            this.queue.tell(count, this.cq, doorbell);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::cmb::{Cmb, CmbGrant, Publish};
 use super::doorbell::{QueueDoorbell, RingIdx};
 use super::plan::WorkQueuePlan;
 use super::wqe::{self, PAYLOAD_OFFSET, SpecFormat, WQE_MIN, WqeFlags};
-use crate::queue::{DeviceMemory, Doorbell, EntryRing, RingMemory, Slot};
+use crate::queue::{DeviceMemory, Doorbell, EntryRing, RecordRing, RingMemory, Slot, Store};
 use crate::verbs::{MemoryError, PostError, Sge, WcOpcode};
 
 /// Longest message: 2 GiB.
@@ -85,8 +85,8 @@ pub(super) enum Flush {
 
 /// A ring of WQEs that the host produces. Positions count on without wrapping; a WQE is at its position modulo the depth.
 #[derive(Debug)]
-pub(super) struct WorkRing<'m, M> {
-    pub wqes: EntryRing<'m, WORDS>,
+pub(super) struct WorkRing<'m, T: Copy + 'static, S: Store, M> {
+    pub wqes: RecordRing<'m, T, S, WORDS>,
     pub doorbell: QueueDoorbell,
     /// The ring in controller memory. It stands alone so that there is no code for it where there can be none.
     controller: Option<M>,
@@ -108,17 +108,18 @@ pub(super) struct WorkRing<'m, M> {
     pub flush_seq: u32,
 }
 
-impl<'m, M: DeviceMemory> WorkRing<'m, M> {
+impl<'m, T: Copy + Default + 'static, S: Store, M: DeviceMemory> WorkRing<'m, T, S, M> {
     /// Checks the memory; nothing is written. Requests of the plainest form are allowed if `connected`.
     pub fn new(
-        what: &'static str,
+        [what, what_records]: [&'static str; 2],
         plan: &WorkQueuePlan,
         connected: bool,
         doorbell: QueueDoorbell,
-        memory: RingMemory<'m>,
-        cmb: Option<Cmb<M>>,
+        memory: QueueMemory<'m, S::Slice<T>, M>,
     ) -> Result<Self, MemoryError> {
-        let wqes = EntryRing::new(what, memory, plan.ring.depth_log2, plan.ring.stride_log2)?;
+        let QueueMemory { ring, records, cmb } = memory;
+        let wqes = EntryRing::new(what, ring, plan.ring.depth_log2, plan.ring.stride_log2)?;
+        let wqes = RecordRing::new(wqes, what_records, records)?;
         let grant = cmb.as_ref().map_or(CmbGrant::Host, Cmb::grant);
         let express = grant.express();
         if express && !plan.cmb.express {
@@ -152,12 +153,13 @@ impl<'m, M: DeviceMemory> WorkRing<'m, M> {
 
     /// Makes it as if new. The reasons to flush go on counting.
     pub fn clear(&mut self) {
-        self.wqes.memory_mut().zero();
+        self.wqes.bytes().zero();
+        self.wqes.records_mut().fill(T::default());
         if self.grant().express() {
             for position in 0..=self.wqes.mask() {
                 let word = self.express(position);
                 let end = self.wqes.offset(position) + self.wqes.stride();
-                self.wqes.memory_mut().store_release(end.wrapping_sub(wqe::EXPRESS_BYTES), word.to_le());
+                self.wqes.bytes().store_release(end.wrapping_sub(wqe::EXPRESS_BYTES), word.to_le());
             }
         }
         (self.prod, self.cons) = (0, 0);
@@ -172,14 +174,14 @@ impl<'m, M: DeviceMemory> WorkRing<'m, M> {
     }
 }
 
-impl<M> WorkRing<'_, M> {
-    /// Tells the device of the WQEs from `start` up to the producer.
+impl<T: Copy + 'static, S: Store, M> WorkRing<'_, T, S, M> {
+    /// Tells the device of the last `count` WQEs before the producer.
     #[inline(always)]
-    pub fn publish<D: Doorbell>(&self, start: u32, doorbell: &D)
+    pub fn publish<D: Doorbell>(&self, count: u32, doorbell: &D)
     where
         M: DeviceMemory,
     {
-        let end = self.prod;
+        let (start, end) = (self.prod.wrapping_sub(count), self.prod);
         let publish = Publish { ring: &self.wqes, doorbell: self.doorbell };
         match &self.controller {
             None => publish.host(end, doorbell),
@@ -223,7 +225,7 @@ impl<M> WorkRing<'_, M> {
 
     /// The doorbell that tells the producer.
     #[inline(always)]
-    pub const fn index_doorbell(&self) -> u64 {
+    pub fn index_doorbell(&self) -> u64 {
         self.doorbell.index(RingIdx(self.wqes.index(self.prod) as u16))
     }
 
@@ -250,7 +252,7 @@ impl<M> WorkRing<'_, M> {
     #[inline(never)]
     fn zero_range(&mut self, position: u32, extent: u32, before: u32) {
         let offset = self.wqes.offset(position).wrapping_add(extent as usize);
-        self.wqes.memory_mut().store_zeros(offset, before.saturating_sub(extent) as usize);
+        self.wqes.bytes().store_zeros(offset, before.saturating_sub(extent) as usize);
     }
 
     /// Checks SGEs and makes the payload of the WQE at `position` from them.
@@ -291,7 +293,7 @@ impl<M> WorkRing<'_, M> {
                 (SpecFormat::None, 0) => [words[0], words[1]] = pair,
                 (SpecFormat::None, 1) => [words[2], words[3]] = pair,
                 _ => {
-                    self.wqes.memory_mut().store(offset, &pair.map(u64::to_le));
+                    self.wqes.bytes().store(offset, &pair.map(u64::to_le));
                 }
             }
             let (slot, shift) = match spec {
@@ -325,7 +327,7 @@ impl<M> WorkRing<'_, M> {
         store_payload(&mut self.wqes.slot(position), words);
         let mut offset = self.wqes.offset(position).wrapping_add(PAYLOAD_OFFSET);
         for piece in pieces {
-            self.wqes.memory_mut().store_bytes(offset, piece);
+            self.wqes.bytes().store_bytes(offset, piece);
             offset = offset.wrapping_add(piece.len());
         }
         let end = (PAYLOAD_OFFSET as u32).wrapping_add(length as u32);

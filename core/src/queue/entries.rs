@@ -1,6 +1,6 @@
 use core::ptr::NonNull;
 
-use super::{Entry, RingMemory, Slot};
+use super::{Entry, RingMemory, Slot, Store};
 use crate::verbs::MemoryError;
 
 /// A ring of 2^n entries of 2^s bytes, of which the first `WORDS` 64-bit words are reached without a check.
@@ -92,10 +92,90 @@ impl<'m, const WORDS: usize> EntryRing<'m, WORDS> {
         &self.memory
     }
 
-    /// The memory, for what lies behind the first `WORDS` words of an entry.
+    /// The memory, for what lies behind the first `WORDS` words of an entry. It is lent by value, so that nobody can put
+    /// other memory in its place.
     #[inline(always)]
-    pub const fn memory_mut(&mut self) -> &mut RingMemory<'m> {
-        &mut self.memory
+    pub fn bytes(&mut self) -> RingMemory<'_> {
+        self.memory.reborrow()
+    }
+}
+
+/// An [`EntryRing`] with a record for each entry: what the driver must remember of it, because ring memory is never
+/// trusted.
+pub struct RecordRing<'m, T: Copy + 'static, S: Store, const WORDS: usize> {
+    entries: EntryRing<'m, WORDS>,
+    records: S::Slice<T>,
+}
+
+impl<T: Copy + 'static, S: Store, const WORDS: usize> core::fmt::Debug for RecordRing<'_, T, S, WORDS> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RecordRing").field("entries", &self.entries).finish_non_exhaustive()
+    }
+}
+
+impl<'m, T: Copy + 'static, S: Store, const WORDS: usize> RecordRing<'m, T, S, WORDS> {
+    /// A ring whose entries have `records`, which are called `what`.
+    ///
+    /// # Errors
+    /// Fewer records than entries.
+    pub fn new(
+        entries: EntryRing<'m, WORDS>,
+        what: &'static str,
+        records: S::Slice<T>,
+    ) -> Result<Self, MemoryError> {
+        let (given, needed) = (records.len(), entries.mask as usize + 1);
+        if given < needed {
+            return Err(MemoryError::TooShort { what, given, needed });
+        }
+        Ok(Self { entries, records })
+    }
+
+    /// Record of the entry at `position`.
+    #[inline(always)]
+    pub fn record(&self, position: u32) -> &T {
+        let index = self.entries.index(position) as usize;
+        // SAFETY: `new` has checked that there is a record for each index up to `mask`, which `index` does not exceed;
+        // neither is changed afterwards, and `Store` promises that the slice stays the same.
+        unsafe { self.records.get_unchecked(index) }
+    }
+
+    /// Record of the entry at `position`.
+    #[inline(always)]
+    pub fn record_mut(&mut self, position: u32) -> &mut T {
+        let index = self.entries.index(position) as usize;
+        // SAFETY: as in `record`.
+        unsafe { self.records.get_unchecked_mut(index) }
+    }
+
+    /// The entry at `position`, to be stored.
+    #[inline(always)]
+    pub fn slot(&mut self, position: u32) -> Slot<'_, WORDS> {
+        self.entries.slot(position)
+    }
+
+    /// The memory, see [`EntryRing::bytes`].
+    #[inline(always)]
+    pub fn bytes(&mut self) -> RingMemory<'_> {
+        self.entries.bytes()
+    }
+
+    /// The records of all entries.
+    pub fn records(&self) -> &[T] {
+        self.records.get(..=self.entries.mask as usize).unwrap_or(&[])
+    }
+
+    /// The records of all entries.
+    pub fn records_mut(&mut self) -> &mut [T] {
+        self.records.get_mut(..=self.entries.mask as usize).unwrap_or(&mut [])
+    }
+}
+
+impl<'m, T: Copy + 'static, S: Store, const WORDS: usize> core::ops::Deref for RecordRing<'m, T, S, WORDS> {
+    type Target = EntryRing<'m, WORDS>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Self::Target {
+        &self.entries
     }
 }
 

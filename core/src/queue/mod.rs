@@ -15,7 +15,7 @@ mod table;
 mod words;
 
 pub use doorbell::{DeviceMemory, Doorbell};
-pub use entries::EntryRing;
+pub use entries::{EntryRing, RecordRing};
 pub use index::{MsnIdx, SlotIdx, WqeIdx};
 pub use publish::Publisher;
 pub use ring::{Entry, RingMemory, Slot};

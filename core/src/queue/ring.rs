@@ -43,6 +43,12 @@ impl<'m> RingMemory<'m> {
         Self::of(base, len)
     }
 
+    /// The same memory, lent.
+    #[inline(always)]
+    pub(super) const fn reborrow(&mut self) -> RingMemory<'_> {
+        RingMemory { base: self.base, len: self.len, aligned_len: self.aligned_len, _memory: PhantomData }
+    }
+
     /// The first `at` bytes and the rest; all and nothing if there are not so many.
     #[must_use]
     pub fn split_at(self, at: usize) -> (Self, Self) {

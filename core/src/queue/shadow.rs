@@ -1,7 +1,10 @@
 use core::ops::DerefMut;
 
 /// Who holds the bookkeeping of a queue: a family of slice owners.
-pub trait Store {
+///
+/// # Safety
+/// An owner always dereferences to the same slice.
+pub unsafe trait Store {
     /// Owner of a slice of records.
     type Slice<T: Copy + 'static>: DerefMut<Target = [T]>;
 }
@@ -10,7 +13,8 @@ pub trait Store {
 #[derive(Clone, Copy, Debug)]
 pub struct Borrowed<'b>(core::marker::PhantomData<&'b mut ()>);
 
-impl<'b> Store for Borrowed<'b> {
+// SAFETY: a reference.
+unsafe impl<'b> Store for Borrowed<'b> {
     type Slice<T: Copy + 'static> = &'b mut [T];
 }
 
@@ -18,7 +22,8 @@ impl<'b> Store for Borrowed<'b> {
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed<const N: usize>;
 
-impl<const N: usize> Store for Fixed<N> {
+// SAFETY: a vector that is not changed through `[T]`.
+unsafe impl<const N: usize> Store for Fixed<N> {
     type Slice<T: Copy + 'static> = heapless::Vec<T, N>;
 }
 
@@ -27,8 +32,9 @@ impl<const N: usize> Store for Fixed<N> {
 #[derive(Clone, Copy, Debug)]
 pub struct Boxed;
 
+// SAFETY: a box.
 #[cfg(feature = "alloc")]
-impl Store for Boxed {
+unsafe impl Store for Boxed {
     type Slice<T: Copy + 'static> = alloc::boxed::Box<[T]>;
 }
 
