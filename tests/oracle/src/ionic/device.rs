@@ -147,10 +147,22 @@ impl Queues {
         cqes
     }
 
-    /// CQEs by which the oldest send request fails, by message or by position; its index goes with them.
-    pub fn fail(&mut self, status: Status, noise: &mut Noise) -> Option<(Cqe, u16)> {
+    /// Takes the `count` oldest send requests as completed without telling, if all of them are messages: the next message
+    /// told of tells of them. `false` if not.
+    pub fn complete_silently(&mut self, count: usize) -> bool {
+        let all = self.sent.iter().take(count).all(|sent| sent.remote);
+        if all {
+            self.sent.drain(..count.min(self.sent.len()));
+            self.messages = self.messages.wrapping_add(count as u32) & MESSAGE_MASK;
+        }
+        all
+    }
+
+    /// The CQE by which the oldest send request fails, by message (always, with `message`) or by position; its index goes
+    /// with it.
+    pub fn fail(&mut self, status: Status, message: bool, noise: &mut Noise) -> Option<(Cqe, u16)> {
         let sent = self.sent.pop_front()?;
-        let by_message = sent.remote && noise.next() & 1 == 0;
+        let by_message = sent.remote && (message || noise.next() & 1 == 0);
         if sent.remote {
             self.messages = self.messages.wrapping_add(1) & MESSAGE_MASK;
         }

@@ -29,7 +29,8 @@ pub use self::theirs::Error;
 use self::theirs::{Theirs, Wanted};
 use crate::case::generate::Operation;
 use crate::case::{
-    CaseResult, Exception, Family, Interface, Payload, Profile, Rng, Step, Temper, generate, run_case, steps,
+    CaseResult, Event, Exception, Family, Interface, Payload, Profile, Rng, Step, Temper, generate, run_case,
+    steps,
 };
 use crate::ibv::Library;
 use crate::uverbs::Ids;
@@ -159,7 +160,8 @@ fn profile(
     let temper = match rng.below(20) {
         0..7 => Temper::Steady,
         7..10 => Temper::Greedy,
-        10..18 => Temper::Coalesced,
+        10..18 if !wanted.extended => Temper::Coalesced,
+        10..15 => Temper::Coalesced,
         _ => Temper::Failing,
     };
     let express = setup.grants.map(|grant| grant.express());
@@ -185,7 +187,7 @@ fn profile(
     }
     // Lengths of atomics always differ, and version 1 puts them over express doorbells.
     let covers = wanted.config.version == 1 && express[0] && setup.plan.sq.ring.stride() == 64;
-    if wanted.qp_type == QpType::Rc && rng.once_in(if covers { 16 } else { 4 }) {
+    if wanted.qp_type == QpType::Rc && rng.once_in(if covers { 6 } else { 4 }) {
         operations.extend([Operation::CompareSwap, Operation::FetchAdd]);
     }
     let once_in = |n: u32| if nature.careful { 0 } else { n };
@@ -254,6 +256,13 @@ fn adapt(steps: &mut [Step], setup: &Setup, nature: &Nature, rng: &mut Rng) {
                     let next = if bind.length == 0 { key } else { key & !0xff | key.wrapping_add(1) & 0xff };
                     bind.new_key = RKey::truncated(next);
                     one.flags -= directverbs::verbs::SendFlags::SOLICITED;
+                }
+            }
+            // A failure without the device's word that it flushes.
+            Step::Device(events) if rng.once_in(3) => {
+                let failed = |e: &Event| matches!(e, Event::SendFailed { .. } | Event::RecvFailed { .. });
+                if events.first().is_some_and(failed) {
+                    events.truncate(1);
                 }
             }
             // Little room, now and then, so that an array is just full.

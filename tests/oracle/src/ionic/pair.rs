@@ -315,9 +315,12 @@ impl Both {
     fn fail(&mut self, qp: usize, which: Dice, status: WcStatus) -> Vec<Cqe> {
         let queues = &mut self.queues[qp];
         let before = which.below(queues.sent.len() as u32) as usize;
-        let mut cqes = queues.complete(before, &mut self.noise);
+        // Only a message can tell of those before it.
+        let messages = queues.sent.iter().take(before + 1).all(|sent| sent.remote);
+        let coalesced = messages && which.0 & 1 == 0 && queues.complete_silently(before);
+        let mut cqes = if coalesced { Vec::new() } else { queues.complete(before, &mut self.noise) };
         let status = code(status, which);
-        if let Some((cqe, index)) = queues.fail(status, &mut self.noise) {
+        if let Some((cqe, index)) = queues.fail(status, coalesced, &mut self.noise) {
             cqes.push(cqe);
             self.quirks[qp].failed(index, status.0);
         }
@@ -508,12 +511,17 @@ impl Both {
         self.lost_credit += queue_pair.send_queue().outstanding() + queue_pair.recv_queue().outstanding();
         self.theirs.reset(qp, psn)?;
         self.ours.reset(qp);
+        let messages_off = self.quirks[qp].messages_off != 0;
         self.queues[qp].reset();
         self.quirks[qp].reset(color);
         let plan = &self.setup.plan;
         for (area, ring) in [(SEND[qp], plan.sq.ring), (RECV[qp], plan.rq.ring)] {
             let allowed = Allowed::Bytes { area, range: 0..ring.bytes() };
             played.allow(&known::RESET_LEAVES_ENTRIES, allowed);
+        }
+        if messages_off {
+            // It may have read fewer CQEs so far.
+            self.anything(&mut played, &known::ABORT_KEEPS_MESSAGE_NUMBERS);
         }
         Ok(played)
     }

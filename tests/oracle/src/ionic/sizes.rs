@@ -52,7 +52,7 @@ fn granted(values: &mut Values, caps: &QpCapabilities) {
     ]);
 }
 
-/// All numbers of what was created.
+/// All numbers of what was created. Reserved bytes are left out: libionic does not clear those of its request.
 fn compared(theirs: &Theirs, plan: &QpPlan, cq_plan: &CqPlan, wanted: &Wanted) -> (Observed, Observed) {
     let (mut a, mut b) = (Values::new(), Values::new());
     let request = theirs.qp_request(0);
