@@ -5,6 +5,7 @@ use zerocopy::IntoBytes;
 use super::cqe::{CqeResFlags, CqeType, CqeTypeToggle, ReqStatus, ResStatus};
 use super::doorbell::Toggle;
 use super::qp::QueuePair;
+use super::send::SendRecord;
 use crate::queue::Store;
 use crate::verbs::{CqId, FaultKind, QpId, QpType, SrqId, WcFlags, WcOpcode, WcStatus, WorkCompletion};
 
@@ -86,16 +87,15 @@ pub(super) enum Step {
 /// What became of a CQE; one that makes no sense is done with.
 pub(super) type Taken = Result<Step, FaultKind>;
 
-/// What most requester CQEs are: success of the oldest request, which asked for a completion. `false`, and nothing was
+/// What most requester CQEs are: success of the oldest request, which asked for a completion. `None`, and nothing was
 /// done, if it is something else.
 #[inline(always)]
-pub(super) fn one<S: Store>(
-    qp: &mut QueuePair<'_, S>,
-    cq: CqId,
-    index: u16,
-    wc: &mut WorkCompletion,
-) -> bool {
-    qp.send_cq() == cq && qp.send.complete_one(index, wc)
+pub(super) fn one<S: Store>(qp: &mut QueuePair<'_, S>, cq: CqId, index: u16) -> Option<(SendRecord, QpId)> {
+    if qp.send_cq() != cq {
+        return None;
+    }
+    let record = qp.send.complete_one(index)?;
+    Some((record, qp.send.qp()))
 }
 
 /// A requester CQE: everything up to its index has completed.

@@ -13,7 +13,7 @@ use super::qp::{AsQueuePair, AsSharedReceiveQueue};
 use super::recv::ring;
 use super::resize::Resize;
 use super::send::next;
-use crate::queue::{Doorbell, RingMemory};
+use crate::queue::{Doorbell, PhaseRing, RingMemory};
 use crate::verbs::{CqFault, CqId, Endpoints, FaultKind, MemoryError, Pollable, SrqId, WorkCompletion};
 
 /// Word of a CQE that holds its phase.
@@ -34,25 +34,30 @@ pub struct CqState {
     pub old_head: Option<u32>,
 }
 
-impl CqState {
-    const FRESH: Self = Self { head: 0, phase: true, epoch: false, consumed: 0, old_head: None };
-}
+/// The ring of CQEs.
+pub(super) type CqeRing<'m> = PhaseRing<'m, { CQE_BYTES as usize / 8 }>;
 
 /// A completion queue.
 #[derive(Debug)]
 pub struct CompletionQueue<'m> {
-    memory: RingMemory<'m>,
-    state: CqState,
-    entries: u32,
-    /// Consumed CQEs that a consumer doorbell is rung for; 0 rings at the end of every poll.
-    ring_at: u32,
+    ring: CqeRing<'m>,
+    epoch: bool,
+    old_head: Option<u32>,
+    /// CQEs that may be consumed until a consumer doorbell is rung.
+    credit: u32,
+    /// What a consumer doorbell sets `credit` to; [`EVERY_POLL`] rings at the end of every poll.
+    full_credit: u32,
     id: CqId,
     base: DbWord,
-    /// [`Endpoints::flush_seq`] up to which flushes are reported; `None` looks again.
-    flush_seen: Option<u32>,
+    /// [`Endpoints::flush_seq`] up to which flushes are reported; [`LOOK_AGAIN`] is none that there is.
+    flush_seen: u64,
     pub(super) pending: Option<CqFault>,
     pub(super) resize: Resize<'m>,
 }
+
+/// More credit than a poll can use up.
+const EVERY_POLL: u32 = u32::MAX;
+const LOOK_AGAIN: u64 = u64::MAX;
 
 impl<'m> CompletionQueue<'m> {
     /// A fresh completion queue in `memory`, which is filled with zeros: whatever was there is no CQE.
@@ -60,25 +65,25 @@ impl<'m> CompletionQueue<'m> {
     /// # Errors
     /// Memory that does not fit the plan, or an id wider than a doorbell.
     pub fn new(memory: RingMemory<'m>, plan: &CqPlan, id: CqId) -> Result<Self, MemoryError> {
-        let mut memory = memory;
         memory.check("completion queue", plan.bytes as usize, 4096)?;
         let base = DbWord::ring(DbType::CQ, Xid::cq(id)?, DbIndex::ZERO, Epoch(false), Toggle::ZERO);
-        memory.zero();
+        let credit = Self::full_credit(plan);
         Ok(Self {
-            memory,
-            state: CqState::FRESH,
-            entries: plan.entries,
-            ring_at: Self::ring_at(plan),
+            ring: CqeRing::new(memory, plan.entries)?,
+            epoch: false,
+            old_head: None,
+            credit,
+            full_credit: credit,
             id,
             base,
-            flush_seen: None,
+            flush_seen: LOOK_AGAIN,
             pending: None,
             resize: Resize::default(),
         })
     }
 
-    fn ring_at(plan: &CqPlan) -> u32 {
-        if plan.deferred { (plan.entries / 2).max(1) } else { 0 }
+    fn full_credit(plan: &CqPlan) -> u32 {
+        if plan.deferred { (plan.entries / 2).max(1) } else { EVERY_POLL }
     }
 
     /// Number.
@@ -89,7 +94,7 @@ impl<'m> CompletionQueue<'m> {
 
     /// Entries of the ring.
     pub fn entries(&self) -> u32 {
-        self.entries
+        self.ring.entries()
     }
 
     /// Fills `out` with completions and returns how many.
@@ -109,27 +114,26 @@ impl<'m> CompletionQueue<'m> {
         R: AsSharedReceiveQueue<'q>,
         E: Endpoints<Q, R>,
     {
-        let (mut filled, mut ring_late) = (0, false);
-        if self.pending.is_none() {
-            while let Some(wc) = out.get_mut(filled) {
-                let Some(cqe) = self.look(doorbell) else {
-                    if Some(endpoints.flush_seq()) != self.flush_seen {
-                        return self.poll_rest(endpoints, doorbell, out, filled);
-                    }
-                    break;
-                };
-                if !self.take_one(&cqe, endpoints, wc) {
+        let mut filled = 0;
+        if self.pending.is_some() {
+            return self.poll_rest(endpoints, doorbell, out, filled);
+        }
+        while let Some(wc) = out.get_mut(filled) {
+            let Some(cqe) = self.look(doorbell) else {
+                if u64::from(endpoints.flush_seq()) != self.flush_seen {
                     return self.poll_rest(endpoints, doorbell, out, filled);
                 }
-                filled += 1;
-                ring_late |= self.advance(doorbell);
-            }
-            if ring_late {
-                self.ring_consumed(doorbell);
-            }
-            return Ok(filled);
+                break;
+            };
+            let Some(done) = self.take_one(&cqe, endpoints) else {
+                return self.poll_rest(endpoints, doorbell, out, filled);
+            };
+            *wc = done;
+            filled += 1;
+            self.advance(doorbell);
         }
-        self.poll_rest(endpoints, doorbell, out, filled)
+        self.end_of_poll(doorbell);
+        Ok(filled)
     }
 
     /// Goes on with a poll that has met something else than success of one request.
@@ -147,9 +151,8 @@ impl<'m> CompletionQueue<'m> {
         E: Endpoints<Q, R>,
     {
         let mut filled = filled;
-        let mut ring_late = self.ring_at == 0 && filled != 0;
         // A device that keeps writing CQEs that complete nothing does not keep the caller here.
-        let mut idle = self.entries;
+        let mut idle = self.ring.entries();
         while self.pending.is_none()
             && idle != 0
             && let Some(wc) = out.get_mut(filled)
@@ -159,41 +162,38 @@ impl<'m> CompletionQueue<'m> {
                 break;
             };
             let found = filled;
-            if self.take_one(&cqe, endpoints, wc) {
+            if let Some(done) = self.take_one(&cqe, endpoints) {
+                *wc = done;
                 filled += 1;
             } else {
                 match self.take(&cqe, endpoints, doorbell, out, &mut filled) {
                     Step::Kept => break,
-                    Step::Switched => {
-                        ring_late = false;
-                        continue;
-                    }
+                    Step::Switched => continue,
                     Step::Consumed => {}
                 }
             }
             idle -= (filled == found) as u32;
-            ring_late |= self.advance(doorbell);
+            self.advance(doorbell);
         }
-        if ring_late {
-            self.ring_consumed(doorbell);
-        }
+        self.end_of_poll(doorbell);
         if filled == 0 && self.pending.is_some() { self.fault() } else { Ok(filled) }
     }
 
     /// Takes what most CQEs are, see [`complete::one`].
     #[inline(always)]
-    fn take_one<'q, Q, R, E>(&self, cqe: &Cqe, endpoints: &mut E, wc: &mut WorkCompletion) -> bool
+    fn take_one<'q, Q, R, E>(&self, cqe: &Cqe, endpoints: &mut E) -> Option<WorkCompletion>
     where
         Q: AsQueuePair<'q> + Pollable,
         E: Endpoints<Q, R>,
     {
         let (cq, handle, index) = (self.id, cqe.word(0), cqe.word(1) as u16);
         if !cqe.plain_success() || handle >> 32 != 0 {
-            return false;
+            return None;
         }
-        let done =
-            endpoints.with_qp(handle as u32, move |qp| complete::one(qp.as_queue_pair(), cq, index, wc));
-        done == Some(true)
+        // The completion is put together outside, where it is seen that it does not touch the queue pair.
+        let done = endpoints.with_qp(handle as u32, |qp| complete::one(qp.as_queue_pair(), cq, index));
+        let (record, qp) = done??;
+        Some(record.success(qp))
     }
 
     #[cold]
@@ -201,32 +201,46 @@ impl<'m> CompletionQueue<'m> {
         self.pending.take().map_or(Ok(0), Err)
     }
 
-    /// Goes on to the next CQE. `true` if the consumer index has to be announced at the end of the poll.
+    /// Goes on to the next CQE.
     #[inline(always)]
-    fn advance(&mut self, doorbell: &impl Doorbell) -> bool {
-        self.state.head = self.state.head.wrapping_add(1);
-        if self.state.head >= self.entries {
+    fn advance(&mut self, doorbell: &impl Doorbell) {
+        if self.ring.advance() {
+            self.epoch = !self.epoch;
+        }
+        self.credit = self.credit.wrapping_sub(1);
+        if self.credit == 0 {
             core::hint::cold_path();
-            self.state.head = 0;
-            self.state.phase = !self.state.phase;
-            self.state.epoch = !self.state.epoch;
-        }
-        self.state.consumed = self.state.consumed.wrapping_add(1);
-        if self.state.consumed < self.ring_at {
-            return false;
-        }
-        core::hint::cold_path();
-        if self.ring_at != 0 {
             self.ring_consumed(doorbell);
         }
-        self.ring_at == 0
+    }
+
+    /// CQEs consumed since the last consumer doorbell.
+    #[inline(always)]
+    const fn consumed(&self) -> u32 {
+        self.full_credit.wrapping_sub(self.credit)
+    }
+
+    /// Announces what was consumed, if that does not wait.
+    #[inline(always)]
+    fn end_of_poll(&mut self, doorbell: &impl Doorbell) {
+        if self.full_credit == EVERY_POLL {
+            self.announce_rest(doorbell);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn announce_rest(&mut self, doorbell: &impl Doorbell) {
+        if self.consumed() != 0 {
+            self.ring_consumed(doorbell);
+        }
     }
 
     /// The next CQE, if it is new.
     #[inline(always)]
     fn look(&self, doorbell: &impl Doorbell) -> Option<Cqe> {
-        let entry = self.memory.entry::<4>(self.state.head as usize * CQE_BYTES as usize)?;
-        if (entry.load_valid::<PHASE_WORD>() & 1 != 0) != self.state.phase {
+        let entry = self.ring.entry();
+        if (entry.load_valid::<PHASE_WORD>() & 1 != 0) != self.ring.phase() {
             return None;
         }
         doorbell.from_device();
@@ -269,8 +283,8 @@ impl<'m> CompletionQueue<'m> {
                 Ok(Step::Consumed)
             }),
             CqeType::CUT_OFF => match self.resize.take_new() {
-                Some((memory, plan)) => {
-                    self.switch(memory, &plan, cqe.resize_toggle(), doorbell);
+                Some((new, plan)) => {
+                    self.switch(new, &plan, cqe.resize_toggle(), doorbell);
                     Ok(Step::Switched)
                 }
                 None => Err(FaultKind::Unexpected(CqeType::CUT_OFF.0)),
@@ -278,7 +292,7 @@ impl<'m> CompletionQueue<'m> {
             CqeType(other) => Err(FaultKind::UnknownType(other)),
         };
         step.unwrap_or_else(|kind| {
-            self.pending = Some(CqFault { cq, entry: self.state.head, kind, cqe: cqe.bytes() });
+            self.pending = Some(CqFault { cq, entry: self.ring.head(), kind, cqe: cqe.bytes() });
             Step::Consumed
         })
     }
@@ -317,18 +331,18 @@ impl<'m> CompletionQueue<'m> {
     }
 
     /// Goes on with the new memory of a resize and acknowledges the cut-off.
-    fn switch(&mut self, memory: RingMemory<'m>, plan: &CqPlan, toggle: Toggle, doorbell: &impl Doorbell) {
+    fn switch(&mut self, new: CqeRing<'m>, plan: &CqPlan, toggle: Toggle, doorbell: &impl Doorbell) {
         // The epoch of the acknowledgement is chosen against `head`, so a wrap that no doorbell has announced is announced
         // now: the device would take the acknowledgement for a step back, and drop it. Own finding: the vendor's provider
         // does not, and loses the acknowledgement when it defers doorbells.
-        if self.state.consumed > self.state.head {
+        if self.consumed() > self.ring.head() {
             self.ring_consumed(doorbell);
         }
-        self.resize.put_old(core::mem::replace(&mut self.memory, memory));
-        let CqState { head, epoch, .. } = self.state;
-        self.state = CqState { epoch, old_head: Some(head), ..CqState::FRESH };
-        self.entries = plan.entries;
-        self.ring_at = Self::ring_at(plan);
+        let old = core::mem::replace(&mut self.ring, new);
+        self.old_head = Some(old.head());
+        self.resize.put_old(old.into_memory());
+        self.full_credit = Self::full_credit(plan);
+        self.credit = self.full_credit;
         let word = self.word(DbType::CQ_CUTOFF_ACK, toggle);
         ring(doorbell, word);
     }
@@ -336,7 +350,7 @@ impl<'m> CompletionQueue<'m> {
     /// Announces the consumer index.
     #[inline(never)]
     fn ring_consumed(&mut self, doorbell: &impl Doorbell) {
-        self.state.consumed = 0;
+        self.credit = self.full_credit;
         let word = self.word(DbType::CQ, Toggle::ZERO);
         ring(doorbell, word);
     }
@@ -345,11 +359,11 @@ impl<'m> CompletionQueue<'m> {
     /// device, which does not know of the resize when it compares doorbells, would drop it.
     #[inline(always)]
     fn word(&mut self, db_type: DbType, toggle: Toggle) -> DbWord {
-        if let Some(old) = self.state.old_head.take() {
-            self.state.epoch ^= self.state.head < old;
+        let head = self.ring.head();
+        if let Some(old) = self.old_head.take() {
+            self.epoch ^= head < old;
         }
-        DbWord::ring(db_type, self.base.xid(), DbIndex::ZERO, Epoch(false), toggle)
-            .at(self.state.head, self.state.epoch)
+        DbWord::ring(db_type, self.base.xid(), DbIndex::ZERO, Epoch(false), toggle).at(head, self.epoch)
     }
 
     /// Lets the queue be armed: for who receives its events, once after creation and after each event.
@@ -372,8 +386,8 @@ impl<'m> CompletionQueue<'m> {
         Q: AsQueuePair<'q> + Pollable,
         E: Endpoints<Q, R>,
     {
-        let seq = endpoints.flush_seq();
-        if Some(seq) == self.flush_seen {
+        let seq = endpoints.flush_seq().into();
+        if seq == self.flush_seen {
             return;
         }
         let cq = self.id;
@@ -383,7 +397,7 @@ impl<'m> CompletionQueue<'m> {
             done
         });
         if done {
-            self.flush_seen = Some(seq);
+            self.flush_seen = seq;
         }
     }
 
@@ -391,11 +405,11 @@ impl<'m> CompletionQueue<'m> {
     /// for both completion queues, once if they are one.
     pub fn forget(&mut self, key: u32) {
         // With the queue pair goes its part of a count that is a sum.
-        self.flush_seen = None;
-        let (mut at, mut phase) = (self.state.head, self.state.phase);
-        for _ in 0..self.entries {
+        self.flush_seen = LOOK_AGAIN;
+        let (mut at, mut phase) = (self.ring.head(), self.ring.phase());
+        for _ in 0..self.ring.entries() {
             let offset = at as usize * CQE_BYTES as usize;
-            let Some(cqe) = self.memory.entry(offset).map(|e| Cqe(e.load())) else { return };
+            let Some(cqe) = self.memory().entry(offset).map(|e| Cqe(e.load())) else { return };
             if cqe.phase() != phase {
                 return;
             }
@@ -407,16 +421,22 @@ impl<'m> CompletionQueue<'m> {
             if let Some(word) = handle
                 && cqe.word(word) == u64::from(key)
             {
-                self.memory.store(offset + word * 8, &le::U64::ZERO);
+                self.ring.memory_mut().store(offset + word * 8, &le::U64::ZERO);
             }
-            at = next(at, self.entries);
+            at = next(at, self.ring.entries());
             phase ^= at == 0;
         }
     }
 
     /// The state, to save it.
     pub fn state(&self) -> CqState {
-        self.state
+        CqState {
+            head: self.ring.head(),
+            phase: self.ring.phase(),
+            epoch: self.epoch,
+            consumed: self.consumed(),
+            old_head: self.old_head,
+        }
     }
 
     /// Restores a saved state.
@@ -424,16 +444,18 @@ impl<'m> CompletionQueue<'m> {
     /// # Errors
     /// A state that this queue cannot be in. Nothing was changed.
     pub fn restore(&mut self, state: &CqState) -> Result<(), MemoryError> {
-        if state.head >= self.entries {
+        if state.consumed >= self.full_credit || !self.ring.restore(state.head, state.phase) {
             return Err(MemoryError::Mismatch("saved state does not fit this completion queue"));
         }
-        self.state = *state;
+        self.epoch = state.epoch;
+        self.old_head = state.old_head;
+        self.credit = self.full_credit - state.consumed;
         Ok(())
     }
 
     /// Ring memory, for those who look at it.
     pub fn memory(&self) -> &RingMemory<'m> {
-        &self.memory
+        self.ring.memory()
     }
 }
 

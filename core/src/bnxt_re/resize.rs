@@ -6,7 +6,7 @@
 //! 3. [`CompletionQueue::finish_resize`] polls until that has happened, a bounded number of times.
 //! 4. [`CompletionQueue::take_old_memory`] gives the old memory back.
 
-use super::cq::CompletionQueue;
+use super::cq::{CompletionQueue, CqeRing};
 use super::plan::CqPlan;
 use super::qp::{AsQueuePair, AsSharedReceiveQueue};
 use crate::queue::{Doorbell, RingMemory};
@@ -15,12 +15,12 @@ use crate::verbs::{Endpoints, MemoryError, Pollable, WorkCompletion};
 /// Memory of a resize that is under way.
 #[derive(Debug, Default)]
 pub(super) struct Resize<'m> {
-    new: Option<(RingMemory<'m>, CqPlan)>,
+    new: Option<(CqeRing<'m>, CqPlan)>,
     old: Option<RingMemory<'m>>,
 }
 
 impl<'m> Resize<'m> {
-    pub fn take_new(&mut self) -> Option<(RingMemory<'m>, CqPlan)> {
+    pub fn take_new(&mut self) -> Option<(CqeRing<'m>, CqPlan)> {
         self.new.take()
     }
 
@@ -52,7 +52,6 @@ impl<'m> CompletionQueue<'m> {
     /// # Errors
     /// Memory that does not fit the plan or overlaps the old, or a resize under way.
     pub fn begin_resize(&mut self, memory: RingMemory<'m>, plan: &CqPlan) -> Result<(), MemoryError> {
-        let mut memory = memory;
         if self.resize.new.is_some() {
             return Err(MemoryError::Mismatch("the completion queue is being resized already"));
         }
@@ -60,14 +59,13 @@ impl<'m> CompletionQueue<'m> {
         if memory.overlaps(self.memory()) {
             return Err(MemoryError::Overlap("new completion queue", "old completion queue"));
         }
-        memory.zero();
-        self.resize = Resize { new: Some((memory, *plan)), old: None };
+        self.resize = Resize { new: Some((CqeRing::new(memory, plan.entries)?, *plan)), old: None };
         Ok(())
     }
 
     /// Gives up a resize that the device refused; the new memory comes back.
     pub fn cancel_resize(&mut self) -> Option<RingMemory<'m>> {
-        self.resize.take_new().map(|(memory, _)| memory)
+        self.resize.take_new().map(|(new, _)| new.into_memory())
     }
 
     /// The old memory, once the device no longer writes to it.

@@ -51,7 +51,7 @@ impl SendRecord {
 
     /// The completion of success.
     #[inline(always)]
-    fn success(&self, qp: QpId) -> WorkCompletion {
+    pub(super) fn success(&self, qp: QpId) -> WorkCompletion {
         let (opcode, reported) = self.operation();
         WorkCompletion {
             wr_id: self.wr_id,
@@ -373,22 +373,21 @@ impl<'m, S: Store> SendQueue<'m, S> {
         self.book.oldest = next(self.book.oldest, self.book.records);
     }
 
-    /// Completes the oldest request, if a success CQE with consumer index `index` completes just that, and it asked for a
-    /// completion; `false`, and nothing was done, otherwise.
+    /// Frees the oldest request, if a success CQE with consumer index `index` completes just that, and it asked for a
+    /// completion; `None`, and nothing was done, otherwise.
     #[inline(always)]
-    pub(super) fn complete_one(&mut self, index: u16, wc: &mut WorkCompletion) -> bool {
+    pub(super) fn complete_one(&mut self, index: u16) -> Option<SendRecord> {
         let oldest = self.book.oldest;
         let record = *self.book.shadow.get(oldest as usize);
         let behind = oldest.wrapping_add(1);
         // The last index of the ring is left to the general path.
-        if behind >= self.book.records || behind != u32::from(index) || self.is_empty() || !record.signaled()
+        if behind != u32::from(index) || behind >= self.book.records || self.is_empty() || !record.signaled()
         {
-            return false;
+            return None;
         }
-        *wc = record.success(self.qp());
         self.ring.release(record.slots());
         self.book.oldest = behind;
-        true
+        Some(record)
     }
 
     /// Requests that a success CQE with consumer index `index` completes: at least one, or none if the index names
