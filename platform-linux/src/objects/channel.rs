@@ -33,7 +33,7 @@ impl CompletionChannel {
         let file = context.shared.file();
         let mut reply = ChannelReply::ZERO;
         file.command(&CREATE_COMP_CHANNEL, &ReplyOnly::ZERO, &mut reply, Uhw::none())?;
-        let fd = i32::try_from(reply.fd.get()).map(Fd).map_err(|_| Error::Reply {
+        let fd = i32::try_from(reply.fd.get()).ok().and_then(Fd::new).ok_or(Error::Reply {
             object: OBJECT,
             method: CREATE_COMP_CHANNEL.name,
             what: "a file descriptor out of range",

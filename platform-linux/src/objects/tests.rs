@@ -239,7 +239,7 @@ fn a_completion_queue_is_created_as_asked() {
         (sent.number("CQE"), sent.number("COMP_VECTOR"), sent.number("FLAGS")),
         (Some(100), Some(3), Some(2))
     );
-    assert_eq!(sent.number("COMP_CHANNEL"), Some(channel.fd().0 as u64));
+    assert_eq!(sent.number("COMP_CHANNEL"), Some(channel.fd().get() as u64));
     assert_eq!(sent.number("USER_HANDLE"), Some(cq.user_handle().0));
     assert_eq!(sent.advisory, ["EVENT_FD"]);
     let umem = BufferDescriptor::read_from_bytes(sent.get("BUF_UMEM").expect("memory")).expect("32 bytes");

@@ -53,7 +53,7 @@ impl<'a> Call<'a> {
 
     /// Names a file of the context.
     pub fn file(&mut self, attribute: Attribute<File>, fd: Fd) -> &mut Self {
-        self.push(attribute, 0, i64::from(fd.0) as u64)
+        self.push(attribute, 0, fd.get() as u64)
     }
 
     /// Asks for a file: [`Answer::file`] is its descriptor.
@@ -63,7 +63,7 @@ impl<'a> Call<'a> {
 
     /// Names a file that is no object of the context.
     pub fn raw_file(&mut self, attribute: Attribute<RawFile>, fd: Fd) -> &mut Self {
-        self.push(attribute, 0, i64::from(fd.0) as u64)
+        self.push(attribute, 0, fd.get() as u64)
     }
 
     /// Gives a number.
@@ -226,7 +226,8 @@ impl Answer {
     /// The answer has none, or one that is no descriptor.
     pub fn file(&self, attribute: Attribute<NewFile>) -> Result<Fd> {
         let data = self.data(attribute)?;
-        i32::try_from(data).map(Fd).map_err(|_| self.senseless("a file descriptor out of range"))
+        let number = i32::try_from(data).ok().and_then(Fd::new);
+        number.ok_or_else(|| self.senseless("a file descriptor out of range"))
     }
 
     fn data<K: HasKind>(&self, attribute: Attribute<K>) -> Result<u64> {
@@ -255,6 +256,10 @@ mod tests {
     use super::super::abi::queue_pair::QpCap;
     use super::*;
 
+    fn fd(number: i32) -> Fd {
+        Fd::new(number).expect("not negative")
+    }
+
     fn bytes(call: &Call<'_>) -> Vec<u8> {
         call.packet(6).expect("a whole packet").as_bytes().to_vec()
     }
@@ -267,9 +272,9 @@ mod tests {
         call.new_handle(create_cq::HANDLE)
             .value(create_cq::CQE, U32::new(0x1234))
             .value(create_cq::USER_HANDLE, U64::new(0x1122_3344_5566_7788))
-            .file(create_cq::COMP_CHANNEL, Fd(9))
+            .file(create_cq::COMP_CHANNEL, fd(9))
             .value(create_cq::COMP_VECTOR, U32::new(3))
-            .file(create_cq::EVENT_FD, Fd(8))
+            .file(create_cq::EVENT_FD, fd(8))
             .advisory()
             .output(create_cq::RESP_CQE, &mut granted);
         let mut expected = Vec::new();
@@ -346,13 +351,17 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_file_descriptor_keeps_its_sign() {
+    fn a_file_descriptor_out_of_range_is_refused() {
         let mut call = Call::new(&async_event_alloc::METHOD);
         call.new_file(async_event_alloc::FD_HANDLE);
         let mut words = call.packet(6).expect("a packet");
-        words[4] = u64::MAX;
-        let answer = Answer::new(&async_event_alloc::METHOD, words);
-        assert!(matches!(answer.file(async_event_alloc::FD_HANDLE), Err(Error::Reply { .. })));
+        for (data, number) in [(5, Some(5)), (u64::MAX, None), (1 << 31, None), (1 << 32, None)] {
+            words[4] = data;
+            let answer = Answer::new(&async_event_alloc::METHOD, words.clone());
+            let file = answer.file(async_event_alloc::FD_HANDLE);
+            assert_eq!(file.is_err(), number.is_none(), "{data:#x}");
+            assert_eq!(file.ok().map(Fd::get), number);
+        }
     }
 
     #[test]

@@ -6,9 +6,21 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-/// A file descriptor of a [`Kernel`]. It does not own the file.
+/// A file descriptor of a [`Kernel`], never negative. It does not own the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fd(pub i32);
+pub struct Fd(i32);
+
+impl Fd {
+    /// None for a negative number, which is no descriptor.
+    pub const fn new(number: i32) -> Option<Self> {
+        if number >= 0 { Some(Self(number)) } else { None }
+    }
+
+    /// The number, for epoll and others.
+    pub const fn get(self) -> i32 {
+        self.0
+    }
+}
 
 /// What a mapping allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,8 +24,8 @@ impl Linux {
     fn borrow(fd: Fd) -> BorrowedFd<'static> {
         // SAFETY: an Fd comes from `open` or from the kernel's answer and is closed only by the object that owns it. A
         // stale one would make the call fail or reach another file of this process, which is no matter of memory safety:
-        // all calls are checked by the kernel.
-        unsafe { BorrowedFd::borrow_raw(fd.0) }
+        // all calls are checked by the kernel. It is not negative.
+        unsafe { BorrowedFd::borrow_raw(fd.get()) }
     }
 }
 
@@ -54,12 +54,12 @@ unsafe impl Ioctl for VerbsIoctl<'_> {
 unsafe impl Kernel for Linux {
     fn open(&self, path: &Path) -> Result<Fd, Errno> {
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Fd(file.into_raw_fd()))
+        Fd::new(file.into_raw_fd()).ok_or(Errno::BADF)
     }
 
     fn close(&self, fd: Fd) {
         // SAFETY: only the owner of a descriptor closes it, once.
-        unsafe { rustix::io::close(fd.0) }
+        unsafe { rustix::io::close(fd.get()) }
     }
 
     unsafe fn ioctl(&self, fd: Fd, packet: &mut [u64]) -> Result<(), Errno> {
@@ -135,5 +135,91 @@ unsafe impl Kernel for Linux {
 
     fn memlock_limit(&self) -> Option<u64> {
         getrlimit(Resource::Memlock).current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::fd::AsRawFd;
+    use std::sync::Arc;
+
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::super::file::{CommandFile, EventFile};
+    use super::super::mapping::Pages;
+    use super::*;
+    use crate::error::Error;
+    use crate::objects::Context;
+    use crate::uverbs::Uhw;
+
+    fn kernel() -> Arc<dyn Kernel> {
+        Arc::new(Linux)
+    }
+
+    #[test]
+    fn a_device_file_that_is_not_there_is_named() {
+        let path = Path::new("/dev/infiniband/uverbs4095");
+        let error = CommandFile::open(kernel(), path, Some(6)).expect_err("not there");
+        assert!(matches!(&error, Error::Open { errno: Errno::NOENT, .. }), "{error}");
+        assert!(error.to_string().starts_with("/dev/infiniband/uverbs4095: "), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_rdma_device_takes_no_calls() {
+        let file = CommandFile::open(kernel(), Path::new("/dev/null"), Some(6)).expect("opens");
+        assert!(!file.has_invoke_write());
+        let number = file.fd().get();
+        assert!(fs::exists(format!("/proc/self/fd/{number}")).expect("proc"));
+        drop(file);
+        let error = Context::open_path(kernel(), Path::new("/dev/null"), None, Uhw::none());
+        let error = error.expect_err("no device");
+        assert!(error.is_absent() && error.to_string().starts_with("device: GET_CONTEXT"), "{error}");
+    }
+
+    #[test]
+    fn pages_are_there_until_dropped_and_no_child_has_them() {
+        let mut pages = Pages::new(&kernel(), 1).expect("memory");
+        assert!(pages.write(7, b"ring"));
+        let mut copy = [0; 4];
+        assert!(pages.read(7, &mut copy));
+        assert_eq!((&copy, pages.len()), (b"ring", rustix::param::page_size()));
+        let flags = |start: u64| {
+            let maps = fs::read_to_string("/proc/self/smaps").expect("proc");
+            let within = |line: &str| {
+                let range = line.split(' ').next()?.split_once('-')?;
+                let [from, to] = [range.0, range.1].map(|n| u64::from_str_radix(n, 16).ok());
+                Some((from?..to?).contains(&start))
+            };
+            let mut lines = maps.lines().skip_while(|l| within(l) != Some(true));
+            lines.find(|l| l.starts_with("VmFlags:")).map(str::to_owned)
+        };
+        let flags = flags(pages.address()).expect("mapped");
+        assert!(flags.split(' ').any(|f| f == "dc"), "{flags}");
+    }
+
+    #[test]
+    fn events_are_read_when_they_come_and_the_file_is_closed() {
+        let source = eventfd(0, EventfdFlags::CLOEXEC).expect("an event file");
+        let copy = rustix::io::fcntl_dupfd_cloexec(&source, 0).expect("a descriptor");
+        let number = copy.as_raw_fd();
+        let fd = Fd::new(copy.into_raw_fd()).expect("a descriptor");
+        let events = EventFile::new(kernel(), fd, "test").expect("an event file");
+        let soon = Some(Duration::from_millis(1));
+        assert_eq!(events.read::<u64>("test", soon).expect("no event"), None);
+        rustix::io::write(&source, &5u64.to_ne_bytes()).expect("room");
+        assert_eq!(events.read::<u64>("test", None).expect("an event"), Some(5));
+        assert_eq!(events.read::<u64>("test", Some(Duration::ZERO)).expect("no event"), None);
+        drop(events);
+        let target = |n: i32| fs::read_link(format!("/proc/self/fd/{n}")).ok();
+        // Another test may have got the number since, but not for an event file.
+        assert!(target(number).is_none_or(|t| !t.to_string_lossy().contains("eventfd")));
+    }
+
+    #[test]
+    fn a_mapping_that_the_kernel_refuses_names_what_it_was_for() {
+        let file = CommandFile::open(kernel(), Path::new("/dev/null"), Some(6)).expect("opens");
+        let error = file.map(0, 4096, Protection::Write, "doorbell page").expect_err("no such memory");
+        assert!(error.to_string().starts_with("doorbell page: mmap failed"), "{error}");
     }
 }

@@ -48,7 +48,7 @@ impl Model {
         request: &Request,
     ) -> Result<Outcome, Errno> {
         let mut state = self.state();
-        let opened = state.files.get(&fd.0).and_then(|f| f.device).ok_or(Errno::BADF)?;
+        let opened = state.files.get(&fd.get()).and_then(|f| f.device).ok_or(Errno::BADF)?;
         let handle = |name: &str| request.number(name).map(|h| h as u32);
         let u32s = |values: &[u32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let mut outcome = Outcome::default();
@@ -56,7 +56,7 @@ impl Model {
             if opened {
                 return Err(Errno::INVAL);
             }
-            state.files.insert(fd.0, File { device: Some(true), ..File::default() });
+            state.files.insert(fd.get(), File { device: Some(true), ..File::default() });
         } else if !opened {
             return Err(Errno::INVAL);
         }
@@ -156,7 +156,7 @@ impl Model {
         room: usize,
     ) -> Result<Vec<u8>, Errno> {
         let mut state = self.state();
-        if state.files.get(&fd.0).and_then(|f| f.device) != Some(true) {
+        if state.files.get(&fd.get()).and_then(|f| f.device) != Some(true) {
             return Err(Errno::INVAL);
         }
         let u32s = |values: &[u32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();

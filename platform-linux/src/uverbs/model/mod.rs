@@ -156,7 +156,7 @@ impl Model {
     /// Puts a record into a file.
     pub fn raise(&self, fd: Fd, record: &[u8]) {
         let mut state = self.state();
-        state.files.get_mut(&fd.0).expect("an open file").records.push_back(record.to_vec());
+        state.files.get_mut(&fd.get()).expect("an open file").records.push_back(record.to_vec());
     }
 
     /// The next `times` waits or reads are interrupted by a signal.
@@ -206,12 +206,12 @@ unsafe impl Kernel for Model {
     fn open(&self, _: &Path) -> Result<Fd, Errno> {
         let mut state = self.state();
         state.count()?;
-        Ok(Fd(state.open(File { device: Some(false), ..File::default() })))
+        Fd::new(state.open(File { device: Some(false), ..File::default() })).ok_or(Errno::BADF)
     }
 
     fn close(&self, fd: Fd) {
         let mut state = self.state();
-        let file = state.files.remove(&fd.0).expect("closed once");
+        let file = state.files.remove(&fd.get()).expect("closed once");
         // With the device's file all its objects go.
         if file.device.is_some() {
             state.objects.clear();
@@ -232,7 +232,7 @@ unsafe impl Kernel for Model {
     fn read(&self, fd: Fd, bytes: &mut [u8]) -> Result<usize, Errno> {
         let mut state = self.state();
         state.interrupted()?;
-        let file = state.files.get_mut(&fd.0).ok_or(Errno::BADF)?;
+        let file = state.files.get_mut(&fd.get()).ok_or(Errno::BADF)?;
         assert!(file.nonblocking, "a read that may wait for ever");
         let record = file.records.pop_front().ok_or(Errno::AGAIN)?;
         bytes[..record.len()].copy_from_slice(&record);
@@ -242,14 +242,14 @@ unsafe impl Kernel for Model {
     fn wait_readable(&self, fd: Fd, _: Option<Duration>) -> Result<bool, Errno> {
         let mut state = self.state();
         state.interrupted()?;
-        let file = state.files.get(&fd.0).ok_or(Errno::BADF)?;
+        let file = state.files.get(&fd.get()).ok_or(Errno::BADF)?;
         Ok(!file.records.is_empty())
     }
 
     fn set_nonblocking(&self, fd: Fd, nonblocking: bool) -> Result<(), Errno> {
         let mut state = self.state();
         state.count()?;
-        state.files.get_mut(&fd.0).ok_or(Errno::BADF)?.nonblocking = nonblocking;
+        state.files.get_mut(&fd.get()).ok_or(Errno::BADF)?.nonblocking = nonblocking;
         Ok(())
     }
 
@@ -258,7 +258,7 @@ unsafe impl Kernel for Model {
         state.count()?;
         assert_eq!(request.length % PAGE, 0, "whole pages");
         if let Some(fd) = request.file {
-            assert!(state.files.contains_key(&fd.0), "an open file");
+            assert!(state.files.contains_key(&fd.get()), "an open file");
             let number = |n: u64| n.to_le_bytes().to_vec();
             let attributes = vec![
                 ("OFFSET", number(request.offset)),
