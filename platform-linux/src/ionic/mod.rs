@@ -6,6 +6,24 @@
 //!   device has granted, not what was asked for, says where a queue is.
 //!
 //! The driver has no shared receive queues, and takes no memory of the application for a queue.
+//!
+//! # From rdma-core's direct verbs
+//!
+//! | `ionic_dv` function, argument, error | here |
+//! |---|---|
+//! | `ionic_dv_ctx_get_udma_count(ctx)` | [`Context::udma_count`] |
+//! | `ionic_dv_ctx_get_udma_mask(ctx)` | [`Context::udma_mask`] |
+//! | `ionic_dv_pd_get_udma_mask(pd)` | [`ProtectionDomain::udma_mask`] |
+//! | `ionic_dv_pd_set_udma_mask(pd, mask)` | [`ProtectionDomain::set_udma_mask`] |
+//! | EINVAL: a pipeline that there is not | [`Error::Value`](crate::Error::Value); likewise no pipeline at all, with which no queue pair could be created |
+//! | `ionic_dv_pd_set_sqcmb(pd, enable, expdb, require)` | [`ProtectionDomain::set_send_placement`] |
+//! | `ionic_dv_pd_set_rqcmb(pd, enable, expdb, require)` | [`ProtectionDomain::set_recv_placement`] |
+//! | `enable`, `expdb`, `require` | `directverbs::ionic::cmb::CmbPreference` |
+//! | EINVAL: `expdb` and `require`, and the device has none | [`Error::Plan`](crate::Error::Plan) |
+//! | EPERM, or 0 from a question: another driver's object | none: the types do not fit |
+//! | a domain on which nothing was set | host memory; libionic asks for controller memory and express doorbells |
+//! | a queue pair that cannot be created as required | [`Error::Plan`](crate::Error::Plan) or [`Error::Call`](crate::Error::Call) from [`QueuePair::create`] |
+//! | where a queue is after all | [`Placed::grant`] of [`QueuePair::send`] and [`QueuePair::recv`] |
 
 pub mod abi;
 mod clock;
