@@ -24,9 +24,11 @@ impl Credit {
     }
 }
 
-/// A request that has completed with success.
+/// What [`SendQueue::complete_one`] has found.
 #[derive(Clone, Copy)]
 pub(super) struct Completed {
+    /// It is a request that has completed with success; otherwise nothing was done.
+    pub plain: bool,
     pub wr_id: u64,
     pub length: u32,
     pub opcode: WcOpcode,
@@ -37,21 +39,22 @@ fn flushed(wr_id: u64, qp: QpId) -> WorkCompletion {
 }
 
 impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
-    /// All messages before `msn` have completed. Takes the one request that this completes, if it is just one, and
-    /// signaled; `None`, and nothing was done, otherwise.
+    /// All messages before `msn` have completed. Takes the one request that this completes, if it is just one, the oldest,
+    /// and signaled.
     #[inline(always)]
-    pub(super) fn complete_one(&mut self, cq: CqId, msn: u32) -> Option<Completed> {
+    pub(super) fn complete_one(&mut self, cq: CqId, msn: u32) -> Completed {
         let cons = self.ring.cons;
         let msn_next = self.msn_cons.wrapping_add(1);
-        let record = self.record(cons);
-        let oldest = self.acked == cons && cons != self.ring.prod && record.flags == SqFlags::REMOTE;
-        if self.plain_cq != cq.get() || (msn ^ msn_next) & MSN_MASK != 0 || !oldest || !record.signaled() {
-            return None;
+        let &SqRecord { wr_id, length, opcode, flags, .. } = self.record(cons);
+        let plain = self.plain_cq == cq.get()
+            && (msn ^ msn_next) & MSN_MASK == 0
+            && cons != self.ring.prod
+            && flags == SqFlags::REMOTE.union(SqFlags::SIGNALED);
+        if plain {
+            self.ring.cons = cons.wrapping_add(1);
+            self.msn_cons = msn_next;
         }
-        let done = Completed { wr_id: record.wr_id, length: record.length, opcode: record.opcode };
-        (self.ring.cons, self.acked) = (cons.wrapping_add(1), cons.wrapping_add(1));
-        self.msn_cons = msn_next;
-        Some(done)
+        Completed { plain, wr_id, length, opcode }
     }
 
     /// All messages before `msn` have completed, the last one with `error` if there is one.
@@ -71,9 +74,9 @@ impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
             return Err(FaultKind::BadIndex { qp: self.qp.get(), index: msn });
         }
         self.msn_cons = msn;
-        let mut left = completed;
-        while left != 0 && self.acked != self.ring.prod {
-            let record = self.record_mut(self.acked);
+        let (mut acked, mut left) = (self.acked(), completed);
+        while left != 0 && acked != self.ring.prod {
+            let record = self.record_mut(acked);
             if record.flags.contains(SqFlags::REMOTE) {
                 record.timestamp = timestamp;
                 left -= 1;
@@ -83,8 +86,9 @@ impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
                     fail(record, status);
                 }
             }
-            self.acked = self.acked.wrapping_add(1);
+            acked = acked.wrapping_add(1);
         }
+        self.set_acked(acked);
         Ok(())
     }
 
@@ -119,7 +123,8 @@ impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
             record.flags |= SqFlags::DONE;
         }
         if record.flags.difference(before).contains(SqFlags::DONE) {
-            self.set_done(self.done.wrapping_add(1));
+            self.done = self.done.wrapping_add(1);
+            self.set_acked(self.acked());
         }
         Ok(())
     }
@@ -132,7 +137,18 @@ impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
             return false;
         }
         let flags = self.record(cons).flags;
-        flags.contains(SqFlags::DONE) || flags.contains(SqFlags::REMOTE) && cons != self.acked
+        flags.contains(SqFlags::DONE) || flags.contains(SqFlags::REMOTE) && cons != self.acked()
+    }
+
+    /// Goes on to the next request.
+    #[inline(always)]
+    fn pop(&mut self, flags: SqFlags) {
+        let acked = self.acked();
+        let behind = self.ring.cons.wrapping_add(1);
+        let acked = if acked == self.ring.cons { behind } else { acked };
+        self.ring.cons = behind;
+        self.done = self.done.wrapping_sub(flags.contains(SqFlags::DONE).into());
+        self.set_acked(acked);
     }
 
     /// Reports what has completed, in order, as long as there is room. `true` if something is left for want of room.
@@ -147,18 +163,11 @@ impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
                 }
                 return false;
             }
-            let cons = self.ring.cons;
-            let record = *self.record(cons);
+            let record = *self.record(self.ring.cons);
             credit.add(1);
-            self.ring.cons = cons.wrapping_add(1);
-            if record.flags.contains(SqFlags::DONE) {
-                self.set_done(self.done.wrapping_sub(1));
-            }
-            if self.acked == cons {
-                self.acked = self.ring.cons;
-            }
+            self.pop(record.flags);
             let failed = record.flags.contains(SqFlags::FAILED);
-            if !failed && !record.signaled() {
+            if !failed && !record.flags.contains(SqFlags::SIGNALED) {
                 continue;
             }
             let Some(slot) = slots.next() else { return false };
@@ -198,9 +207,9 @@ impl<S: Store, M: DeviceMemory> SendQueue<'_, S, M> {
     /// Forgets what is outstanding, and tells how many requests that were.
     pub(super) fn abandon(&mut self) -> u32 {
         let count = self.outstanding();
-        (self.ring.cons, self.acked) = (self.ring.prod, self.ring.prod);
+        (self.ring.cons, self.done) = (self.ring.prod, 0);
         self.msn_cons = self.msn_prod();
-        self.set_done(0);
+        self.set_acked(self.ring.prod);
         count
     }
 }

@@ -253,27 +253,19 @@ impl<'m> CqRing<'m> {
                 self.cqes.slot(position).store_high::<QTF_WORD>(word);
                 stale += 1;
             }
-            (position, color) = self.next(position, color);
+            position = position.wrapping_add(1);
+            if self.cqes.index(position) == 0 {
+                color ^= COLOR;
+            }
         }
         stale
-    }
-
-    /// The position after `position`, and its color.
-    #[inline(always)]
-    const fn next(&self, position: u32, color: u32) -> (u32, u32) {
-        let next = position.wrapping_add(1);
-        if self.cqes.index(next) == 0 {
-            core::hint::cold_path();
-            return (next, color ^ COLOR);
-        }
-        (next, color)
     }
 
     /// The next CQE, if it is new.
     #[inline(always)]
     fn look<D: Doorbell>(&self, doorbell: &D) -> Option<Cqe> {
         let entry = self.cqes.entry(self.prod);
-        if entry.load_valid_high::<QTF_WORD>() & COLOR != self.color {
+        if (entry.load_valid_high::<QTF_WORD>() ^ self.color) & COLOR != 0 {
             return None;
         }
         doorbell.from_device();
@@ -283,7 +275,11 @@ impl<'m> CqRing<'m> {
     /// Goes on to the next CQE.
     #[inline(always)]
     fn advance(&mut self) {
-        (self.prod, self.color) = self.next(self.prod, self.color);
+        self.prod = self.prod.wrapping_add(1);
+        if self.cqes.index(self.prod) == 0 {
+            core::hint::cold_path();
+            self.color ^= COLOR;
+        }
     }
 
     /// Takes what most CQEs are: success of the oldest request, which was signaled. `false`, and nothing was done, if it
@@ -302,7 +298,7 @@ impl<'m> CqRing<'m> {
         }
         let (qid, msn) = (qtf.qid(), cqe.msg_msn.get());
         let done = endpoints.with_qp(qid, move |qp| qp.sq.complete_one(id, msn));
-        let Some(Some(done)) = done else { return false };
+        let Some(done) = done.filter(|done| done.plain) else { return false };
         let time = IdxTimestamp::from_bits(cqe.npg_wqe_idx_timestamp.get());
         *wc = WorkCompletion {
             wr_id: done.wr_id,
@@ -348,6 +344,13 @@ impl<'m> CqRing<'m> {
                 break;
             };
             let entry = self.cqes.index(self.prod);
+            let mut wc = WorkCompletion::default();
+            if self.take_one(cqe, endpoints, &mut wc) {
+                if let Some(slot) = slots.next() {
+                    *slot = wc;
+                }
+                continue;
+            }
             self.advance();
             if let Err(kind) = self.take(cqe, endpoints, slots) {
                 result = Err(CqFault { cq: self.id, entry, kind, cqe: cqe.bytes() });
@@ -447,11 +450,16 @@ impl<'m> CqRing<'m> {
 /// A completion queue.
 #[derive(Debug)]
 pub struct CompletionQueue<'m> {
-    rings: [Option<CqRing<'m>>; 2],
-    /// Pipeline whose ring is polled first.
-    first: u8,
-    /// What changes it: 1 if there are two rings.
-    turn: u8,
+    /// The ring on the first pipeline that it has one on.
+    front: CqRing<'m>,
+    /// The ring on the second pipeline, if it has two.
+    back: Option<CqRing<'m>>,
+    /// Pipeline of the front ring.
+    front_udma: u8,
+    /// The back ring is polled first the next time.
+    back_first: bool,
+    /// There is more to poll than new CQEs of the front ring: the back ring, completions left, or a fault.
+    busy: bool,
     fault: Option<CqFault>,
 }
 
@@ -461,48 +469,55 @@ impl<'m> CompletionQueue<'m> {
     /// # Errors
     /// No ring, one on a pipeline that is not there, two with one number, or in the same memory.
     pub fn new(udma_count: u8, rings: [Option<CqRing<'m>>; 2]) -> Result<Self, MemoryError> {
-        match &rings {
+        if rings[1].is_some() && udma_count < 2 {
+            return Err(MemoryError::Mismatch("a ring on a pipeline that the device does not have"));
+        }
+        let (front_udma, front, back) = match rings {
             [None, None] => return Err(MemoryError::Mismatch("a completion queue has at least one ring")),
-            [_, Some(_)] if udma_count < 2 => {
-                return Err(MemoryError::Mismatch("a ring on a pipeline that the device does not have"));
-            }
             [Some(a), Some(b)] if a.cqes.memory().overlaps(b.cqes.memory()) => {
                 return Err(MemoryError::Overlap("completion ring 0", "completion ring 1"));
             }
             [Some(a), Some(b)] if a.id == b.id => {
                 return Err(MemoryError::Mismatch("two completion rings with one number"));
             }
-            _ => {}
-        }
-        let [first, second] = [0, 1].map(|udma: usize| rings[udma].is_some());
-        Ok(Self { rings, first: u8::from(!first), turn: u8::from(first && second), fault: None })
+            [Some(front), back] => (0, front, back),
+            [None, Some(front)] => (1, front, None),
+        };
+        let busy = back.is_some() || front.left.is_some();
+        Ok(Self { front, back, front_udma, back_first: false, busy, fault: None })
     }
 
     /// Number of its first ring.
     pub fn id(&self) -> CqId {
-        self.rings.iter().flatten().next().map_or(CqId::default(), CqRing::id)
+        self.front.id
     }
 
     /// Bits of the pipelines it has a ring on.
     pub fn udma_mask(&self) -> u8 {
-        self.rings.iter().enumerate().fold(0, |mask, (i, ring)| mask | u8::from(ring.is_some()) << i)
+        1 << self.front_udma | u8::from(self.back.is_some()) << 1
     }
 
     /// The ring on pipeline `udma`.
     pub fn ring(&self, udma: u8) -> Option<&CqRing<'m>> {
-        self.rings.get(usize::from(udma))?.as_ref()
+        match udma {
+            _ if udma == self.front_udma => Some(&self.front),
+            1 => self.back.as_ref(),
+            _ => None,
+        }
     }
 
     /// The ring on pipeline `udma`.
     #[inline(always)]
     pub fn ring_mut(&mut self, udma: u8) -> Option<&mut CqRing<'m>> {
-        self.rings.get_mut(usize::from(udma))?.as_mut()
+        match udma {
+            _ if udma == self.front_udma => Some(&mut self.front),
+            1 => self.back.as_mut(),
+            _ => None,
+        }
     }
 
-    /// The ring on pipeline `udma`, modulo 2.
-    #[inline(always)]
-    pub(super) fn pipeline(&mut self, udma: u8) -> Option<&mut CqRing<'m>> {
-        self.rings[usize::from(udma & 1)].as_mut()
+    fn rings_mut(&mut self) -> impl Iterator<Item = &mut CqRing<'m>> {
+        core::iter::once(&mut self.front).chain(&mut self.back)
     }
 
     /// Fills `out` with completions and returns how many. The rings take turns in being first.
@@ -523,38 +538,48 @@ impl<'m> CompletionQueue<'m> {
         E: Endpoints<QueuePair<'q, S, M>, X>,
         D: Doorbell,
     {
-        let mut at = self.first;
-        self.first ^= self.turn;
-        if self.fault.is_some() {
-            return self.take_fault();
-        }
-        let mut filled = 0;
-        loop {
-            let Some(ring) = self.pipeline(at) else { return Ok(filled) };
-            if ring.left.is_some() {
-                return self.poll_rest(endpoints, doorbell, out, filled, at);
-            }
-            while let Some(wc) = out.get_mut(filled) {
-                let Some(cqe) = ring.look(doorbell) else {
-                    if ring.flushes(endpoints.flush_seq()) {
-                        return self.poll_rest(endpoints, doorbell, out, filled, at);
-                    }
-                    break;
-                };
-                if !ring.take_one(cqe, endpoints, wc) {
-                    return self.poll_rest(endpoints, doorbell, out, filled, at);
-                }
-                filled += 1;
-            }
-            ring.sync_if_due(doorbell);
-            if at == self.first || filled == out.len() {
-                return Ok(filled);
-            }
-            at = self.first;
+        match self.poll_plain(endpoints, doorbell, out) {
+            Some(filled) => Ok(filled),
+            None => self.take_fault(),
         }
     }
 
-    /// Goes on with a poll that has met something else than success of one request, in the ring on pipeline `at`.
+    /// Polls as long as there is success of one request after another. `None` if there is a fault to be returned.
+    #[inline(always)]
+    fn poll_plain<'q, S, M, E, X, D>(
+        &mut self,
+        endpoints: &mut E,
+        doorbell: &D,
+        out: &mut [WorkCompletion],
+    ) -> Option<usize>
+    where
+        S: Store + 'q,
+        M: DeviceMemory + 'q,
+        E: Endpoints<QueuePair<'q, S, M>, X>,
+        D: Doorbell,
+    {
+        let mut filled = 0;
+        if self.busy {
+            return self.poll_rest(endpoints, doorbell, out, filled);
+        }
+        while let Some(wc) = out.get_mut(filled) {
+            let Some(cqe) = self.front.look(doorbell) else {
+                if self.front.flushes(endpoints.flush_seq()) {
+                    return self.poll_rest(endpoints, doorbell, out, filled);
+                }
+                break;
+            };
+            if !self.front.take_one(cqe, endpoints, wc) {
+                return self.poll_rest(endpoints, doorbell, out, filled);
+            }
+            filled += 1;
+        }
+        self.front.sync_if_due(doorbell);
+        Some(filled)
+    }
+
+    /// Goes on with a poll of which there is more than success of one request after another. `None` if there is a fault
+    /// to be returned.
     #[inline(never)]
     fn poll_rest<'q, S, M, E, X, D>(
         &mut self,
@@ -562,45 +587,56 @@ impl<'m> CompletionQueue<'m> {
         doorbell: &D,
         out: &mut [WorkCompletion],
         filled: usize,
-        at: u8,
-    ) -> Result<usize, CqFault>
+    ) -> Option<usize>
     where
         S: Store + 'q,
         M: DeviceMemory + 'q,
         E: Endpoints<QueuePair<'q, S, M>, X>,
         D: Doorbell,
     {
-        let room = out.len();
-        let mut slots = out.iter_mut();
-        if let Some(last) = filled.checked_sub(1) {
-            slots.nth(last);
-        }
-        let mut at = at;
-        while let Some(ring) = self.pipeline(at) {
-            if let Err(fault) = ring.poll(endpoints, doorbell, &mut slots) {
-                if slots.len() == room {
-                    return Err(fault);
+        let back_first = self.back_first;
+        self.back_first = self.back.is_some() && !back_first;
+        if self.fault.is_none() {
+            let room = out.len();
+            let mut slots = out.iter_mut();
+            if let Some(last) = filled.checked_sub(1) {
+                slots.nth(last);
+            }
+            let (front, back) = (Some(&mut self.front), self.back.as_mut());
+            let turns = if back_first { [back, front] } else { [front, back] };
+            for ring in turns.into_iter().flatten() {
+                if slots.len() == 0 {
+                    break;
                 }
-                self.fault = Some(fault);
-                break;
+                if let Err(fault) = ring.poll(endpoints, doorbell, &mut slots) {
+                    self.fault = Some(fault);
+                    break;
+                }
             }
-            if at == self.first || slots.len() == 0 {
-                break;
+            let filled = room.wrapping_sub(slots.len());
+            if filled != 0 || self.fault.is_none() {
+                self.set_busy();
+                return Some(filled);
             }
-            at = self.first;
         }
-        Ok(room.wrapping_sub(slots.len()))
+        None
     }
 
     #[cold]
     fn take_fault(&mut self) -> Result<usize, CqFault> {
-        self.fault.take().map_or(Ok(0), Err)
+        let fault = self.fault.take();
+        self.set_busy();
+        fault.map_or(Ok(0), Err)
+    }
+
+    fn set_busy(&mut self) {
+        self.busy = self.back.is_some() || self.front.left.is_some() || self.fault.is_some();
     }
 
     /// Asks for an event at the next completion, or the next solicited one. The doorbell is rung at the end of the
     /// next poll, or with the next post.
     pub fn arm(&mut self, solicited_only: bool) {
-        for ring in self.rings.iter_mut().flatten() {
+        for ring in self.rings_mut() {
             ring.arm(solicited_only);
         }
     }
@@ -609,7 +645,7 @@ impl<'m> CompletionQueue<'m> {
     /// the credit of its outstanding requests comes back. Returns how many CQEs there were. A second time does nothing.
     pub fn forget<S: Store, M: DeviceMemory>(&mut self, qp: &mut QueuePair<'_, S, M>) -> u32 {
         let mut total = 0;
-        for ring in self.rings.iter_mut().flatten() {
+        for ring in self.rings_mut() {
             let sends = if qp.sq.cq == ring.id { qp.sq.abandon() } else { 0 };
             let receives = if qp.rq.cq == ring.id { qp.rq.abandon() } else { 0 };
             let stale = ring.neutralise(qp.key());
@@ -624,6 +660,7 @@ impl<'m> CompletionQueue<'m> {
             ring.credit.add(outstanding.wrapping_sub(in_ring));
             total += stale;
         }
+        self.set_busy();
         total
     }
 }

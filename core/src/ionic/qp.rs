@@ -221,7 +221,7 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
             return Err(PostError::BadState(self.state));
         }
         let given = cq.id();
-        cq.pipeline(self.udma).ok_or(PostError::WrongCq { given, attached: self.sq.cq })
+        cq.ring_mut(self.udma).ok_or(PostError::WrongCq { given, attached: self.sq.cq })
     }
 
     /// Begins a batch of receive requests. `cq` is the receive completion queue.
@@ -244,7 +244,7 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
             return Err(PostError::BadState(self.state));
         }
         let given = cq.id();
-        cq.pipeline(self.udma).ok_or(PostError::WrongCq { given, attached: self.rq.cq })
+        cq.ring_mut(self.udma).ok_or(PostError::WrongCq { given, attached: self.rq.cq })
     }
 
     /// Posts all of `requests` under one doorbell, or none.

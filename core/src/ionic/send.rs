@@ -26,6 +26,8 @@ bitflags::bitflags! {
         const DONE = 1 << 1;
         /// It has failed.
         const FAILED = 1 << 2;
+        /// Its success is reported.
+        const SIGNALED = 1 << 3;
     }
 }
 
@@ -39,8 +41,6 @@ pub struct SqRecord {
     pub timestamp: u64,
     /// Bytes of the message, or the device's status code once it has failed.
     pub length: u32,
-    /// What the WQE has in bytes 8 to 11: operation, number of SGEs, flags.
-    pub head: u32,
     /// Bytes of the WQE in this place that may be other than zero, if they are more than 64; else 0.
     pub extent: u32,
     /// Operation.
@@ -50,14 +50,6 @@ pub struct SqRecord {
 }
 
 const _: () = assert!(size_of::<SqRecord>() == 32);
-
-impl SqRecord {
-    /// Its success is reported.
-    #[inline(always)]
-    pub const fn signaled(&self) -> bool {
-        self.head & SIGNALED != 0
-    }
-}
 
 const SIGNALED: u32 = head(0, 0, WqeFlags::new().with_signaled(true));
 const COLOR: u32 = head(0, 0, WqeFlags::new().with_color(true));
@@ -78,6 +70,12 @@ const FLAGS: [u32; 8] = {
     }
     table
 };
+
+/// Flags of the record of a WQE whose first half of word 1 is `head`.
+const fn record_flags(head: u32, remote: bool) -> SqFlags {
+    let signaled = if head & SIGNALED != 0 { SqFlags::SIGNALED } else { SqFlags::empty() };
+    if remote { signaled.union(SqFlags::REMOTE) } else { signaled }
+}
 
 #[inline(always)]
 const fn flag_bits(flags: SendFlags) -> u32 {
@@ -120,8 +118,8 @@ struct Wqe {
     length: u32,
     /// Operation that completes.
     opcode: WcOpcode,
-    /// It completes by message, not by position.
-    remote: bool,
+    /// Flags of its record.
+    flags: SqFlags,
 }
 
 /// The send queue of a queue pair.
@@ -136,18 +134,19 @@ pub struct SendQueue<'m, S: Store, M = NoDeviceMemory> {
     pub(super) qp: QpId,
     /// Flags of the next WQE, whatever the request: the color, and that a completion is reported if it is for all.
     always: u32,
-    /// First half of word 1 of the next WQE if it is an RDMA WRITE of one SGE, by its lowest flags.
-    write: [u32; 4],
+    /// First half of word 1 of the next WQE, and the flags of its record, if it is an RDMA WRITE of one SGE: by the
+    /// request's lowest two flags.
+    write: [(u32, SqFlags); 4],
     /// Requests so far that take no message number: the next message's number is the producer less this.
     unnumbered: u32,
     /// Number of the first message not acknowledged. The lowest 24 bits count.
     pub(super) msn_cons: u32,
-    /// Position up to which requests that complete by message have, not before the consumer.
-    pub(super) acked: u32,
+    /// Position up to which requests that complete by message have, unless `plain_cq` says that it is the consumer.
+    acked: u32,
     /// Requests that have completed by position and are not reported.
     pub(super) done: u32,
-    /// Number of the completion queue ring, or [`NO_CQ`] while a message does more than complete the oldest request:
-    /// while some have completed by position, or are flushed.
+    /// Number of the completion queue ring while the next message completes the oldest request and nothing else; or
+    /// [`NO_CQ`] while requests have completed that are not reported, or are flushed.
     pub(super) plain_cq: u32,
 }
 
@@ -192,7 +191,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             cq: config.cq,
             qp: config.qp,
             always: 0,
-            write: [0; 4],
+            write: [(0, SqFlags::empty()); 4],
             unnumbered: 0,
             msn_cons: 0,
             acked: 0,
@@ -247,8 +246,8 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         queue.unnumbered = queue.ring.prod.wrapping_sub(state.msn_prod);
         queue.msn_cons = state.msn_cons;
         queue.set_color(state.color);
-        queue.acked = queue.find_acked(outstanding)?;
         queue.done = queue.count_done();
+        queue.set_acked(queue.find_acked(outstanding)?);
         queue.set_flush(match (state.flush, state.flush_hint) {
             (true, _) => Flush::Yes,
             (false, true) => Flush::Told,
@@ -277,15 +276,23 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
     }
 
     pub(super) fn set_flush(&mut self, flush: Flush) {
+        let acked = self.acked();
         self.ring.set_flush(flush);
-        self.set_done(self.done);
+        self.set_acked(acked);
     }
 
-    /// Sets the number of requests that have completed by position and are not reported.
-    pub(super) fn set_done(&mut self, done: u32) {
-        self.done = done;
-        let plain = done == 0 && self.ring.flush() == Flush::No;
+    /// Position up to which requests that complete by message have; not before the consumer.
+    #[inline(always)]
+    pub(super) const fn acked(&self) -> u32 {
+        if self.plain_cq == NO_CQ { self.acked } else { self.ring.cons }
+    }
+
+    /// Sets [`SendQueue::acked`]. To be called when `done`, `flush` or the consumer has changed.
+    #[inline(always)]
+    pub(super) fn set_acked(&mut self, acked: u32) {
+        let plain = self.done == 0 && acked == self.ring.cons && self.ring.flush() == Flush::No;
         self.plain_cq = if plain { self.cq.get() } else { NO_CQ };
+        self.acked = acked;
     }
 
     fn set_color(&mut self, color: bool) {
@@ -293,22 +300,24 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         self.always = head(0, 0, flags);
         let [a, b, c, d, ..] = FLAGS;
         let write = head(self.opcodes[SqOp::Write as usize], 1, WqeFlags::new()) | self.always;
-        self.write = [a, b, c, d].map(|flags| flags | write);
+        self.write = [a, b, c, d].map(|flags| (flags | write, record_flags(flags | write, true)));
     }
 
     /// The ring begins anew.
     #[inline(always)]
     fn turn_color(&mut self) {
         self.always ^= COLOR;
-        self.write = self.write.map(|head| head ^ COLOR);
+        for (head, _) in &mut self.write {
+            *head ^= COLOR;
+        }
     }
 
     /// Makes it as if new.
     pub fn clear(&mut self) {
         self.ring.clear();
         self.set_color(true);
-        (self.unnumbered, self.msn_cons, self.acked) = (0, 0, 0);
-        self.set_done(0);
+        (self.unnumbered, self.msn_cons, self.done) = (0, 0, 0);
+        self.set_acked(0);
     }
 
     /// Its state as plain data.
@@ -441,14 +450,15 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             return false;
         }
         let [a, b] = sge_words(sge);
+        let (head, flags) = self.write[usize::from(request.flags.bits() & 3)];
         let wqe = Wqe {
-            head: self.write[usize::from(request.flags.bits() & 3)],
+            head,
+            flags,
             imm_data_key: 0,
             words: [to.addr.swap_bytes(), be_pair(to.rkey.get(), sge.length)],
             payload: Some([a, b, 0, 0]),
             length: sge.length,
             opcode: WcOpcode::RdmaWrite,
-            remote: true,
         };
         self.store(request.wr_id, &wqe);
         true
@@ -475,8 +485,10 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             payload: None,
             length: 0,
             opcode: wc,
-            remote: !parts.op.is_local() && qp_type == QpType::Rc,
+            flags: SqFlags::empty(),
         };
+        let remote = !parts.op.is_local() && qp_type == QpType::Rc;
+        wqe.flags = record_flags(wqe.head, remote);
         let opcode = self.opcodes[parts.op as usize];
         match parts.body {
             Body::Data { address, key, inline } => {
@@ -505,7 +517,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             }
         }
         self.store(request.wr_id, &wqe);
-        self.unnumbered = self.unnumbered.wrapping_add((!wqe.remote).into());
+        self.unnumbered = self.unnumbered.wrapping_add((!remote).into());
         let left = core::mem::replace(&mut self.record_mut(position).extent, long(extent));
         self.ring.zero_tail(position, extent, left);
         Ok(())
@@ -519,9 +531,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         let record = self.ring.wqes.record_mut(prod);
         record.wr_id = wr_id;
         record.length = wqe.length;
-        record.head = wqe.head;
-        record.opcode = wqe.opcode;
-        record.flags = if wqe.remote { SqFlags::REMOTE } else { SqFlags::empty() };
+        (record.opcode, record.flags) = (wqe.opcode, wqe.flags);
         let mut slot = self.ring.wqes.slot(prod);
         slot.store::<0>(index.into());
         let [b2, b3] = wqe.words;

@@ -36,8 +36,6 @@ impl<'t, Q: Pollable, S> QpTable<'t, Q, S> {
         (0..len).map(move |step| start.wrapping_add(step) & mask)
     }
 
-    #[cold]
-    #[inline(never)]
     fn find(&self, key: u32) -> Option<usize> {
         for i in self.probe(key) {
             if self.slots.get(i)?.as_ref()?.key() == key {
@@ -45,6 +43,14 @@ impl<'t, Q: Pollable, S> QpTable<'t, Q, S> {
             }
         }
         None
+    }
+
+    /// The queue pair with `key` where it may be in another slot than its own, and the count of flushes.
+    #[cold]
+    #[inline(never)]
+    fn search(&mut self, key: u32) -> Option<(&mut Q, &mut u32)> {
+        let at = self.find(key)?;
+        Some((self.slots.get_mut(at)?.as_mut()?, &mut self.flush_seq))
     }
 
     /// Puts a queue pair in.
@@ -107,9 +113,8 @@ impl<Q: Pollable, S: SharedReceiveQueue> Endpoints<Q, S> for QpTable<'_, Q, S> {
         match self.slots.get_mut(key as usize & self.mask) {
             Some(Some(qp)) if qp.key() == key => Some(counted(flush_seq, qp, f)),
             _ => {
-                let at = self.find(key)?;
-                let qp = self.slots.get_mut(at)?.as_mut()?;
-                Some(counted(&mut self.flush_seq, qp, f))
+                let (qp, flush_seq) = self.search(key)?;
+                Some(counted(flush_seq, qp, f))
             }
         }
     }
