@@ -141,6 +141,6 @@ impl Payload for &[&[u8]] {
 
 /// An SGE as two words: what [`SqSge`] has.
 #[inline(always)]
-const fn sge_words(sge: &Sge) -> [u64; 2] {
+pub(super) const fn sge_words(sge: &Sge) -> [u64; 2] {
     [sge.addr, (sge.length as u64) << 32 | sge.lkey.get() as u64]
 }

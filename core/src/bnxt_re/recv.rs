@@ -3,6 +3,7 @@
 use zerocopy::little_endian as le;
 
 use super::doorbell::{DbIndex, DbType, DbWord, Epoch, Toggle, Xid};
+use super::payload::sge_words;
 use super::plan::RecvPlan;
 use super::send::{distance, next};
 use super::wqe::{HEADER_SLOTS, RqWqeHdr, SLOT_BYTES, SqSge, WqeType};
@@ -137,8 +138,25 @@ impl<'m, S: Store> RecvQueue<'m, S> {
         &self.memory
     }
 
+    #[inline(always)]
     fn put(&mut self, index: u32, sges: &[Sge]) {
-        let mut at = index as usize * (self.wqe_slots * SLOT_BYTES) as usize;
+        let at = index as usize * (self.wqe_slots * SLOT_BYTES) as usize;
+        if let [sge] = sges
+            && let Some(mut wqe) = self.memory.slot::<ONE_SGE_WORDS>(at)
+        {
+            wqe.store_low::<0>(first_word(HEADER_SLOTS + 1).get());
+            wqe.store_low::<1>(index);
+            let [addr, key_and_length] = sge_words(sge);
+            wqe.store::<{ ONE_SGE_WORDS - 2 }>(addr);
+            wqe.store::<{ ONE_SGE_WORDS - 1 }>(key_and_length);
+        } else {
+            self.put_any(at, index, sges);
+        }
+    }
+
+    #[inline(never)]
+    fn put_any(&mut self, at: usize, index: u32, sges: &[Sge]) {
+        let mut at = at;
         let slots = HEADER_SLOTS + (sges.len() as u32).max(1);
         self.memory.store(at, &first_word(slots));
         self.memory.store(at + core::mem::offset_of!(RqWqeHdr, wr_id), &le::U32::new(index));
@@ -153,6 +171,9 @@ impl<'m, S: Store> RecvQueue<'m, S> {
         }
     }
 }
+
+/// Words of a WQE with one SGE.
+const ONE_SGE_WORDS: usize = (HEADER_SLOTS as usize + 1) * SLOT_BYTES as usize / 8;
 
 /// Requests that are posted under one doorbell. Dropped without [`RecvBatch::commit`], it leaves no trace but the
 /// bytes of free slots.
@@ -170,7 +191,7 @@ impl<S: Store> RecvBatch<'_, '_, S> {
     ///
     /// # Errors
     /// Why it cannot be posted. Nothing was written, and the batch stays as it was.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, request: &RecvRequest<'_>) -> Result<(), PostError> {
         let queue = &mut *self.queue;
         if request.sges.len() > queue.max_sge as usize {
