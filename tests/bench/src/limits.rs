@@ -31,13 +31,13 @@ impl Bound {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The benchmark fails if this does not hold.
-    pub must: Bound,
+    pub must: Option<Bound>,
     /// The aim.
     pub target: Bound,
 }
 
 const fn at_most(must: u32, target: u32) -> Option<Limits> {
-    Some(Limits { must: Bound::OursAtMost(must as f64), target: Bound::OursAtMost(target as f64) })
+    Some(Limits { must: Some(Bound::OursAtMost(must as f64)), target: Bound::OursAtMost(target as f64) })
 }
 
 /// Limits of the instructions of an operation, for one request or completion.
@@ -55,11 +55,15 @@ pub fn instructions(family: Family, operation: Operation) -> Option<Limits> {
     }
 }
 
-/// Limits of the time of every operation, over C's.
-pub const TIME: Limits = Limits { must: Bound::RatioAtMost(0.6), target: Bound::RatioAtMost(0.4) };
+/// Limits of the cycles of an operation, over C's: a must of those that have one for their instructions, and the same aim
+/// for all.
+pub fn cycles(family: Family, operation: Operation) -> Limits {
+    let must = instructions(family, operation).map(|_| Bound::RatioAtMost(0.6));
+    Limits { must, target: Bound::RatioAtMost(0.4) }
+}
 
 /// Limits of the work of two threads over that of one.
-pub const SCALING: Limits = Limits { must: Bound::OursAtLeast(1.9), target: Bound::OursAtLeast(1.9) };
+pub const SCALING: Limits = Limits { must: Some(Bound::OursAtLeast(1.9)), target: Bound::OursAtLeast(1.9) };
 
 #[cfg(test)]
 mod tests {

@@ -117,7 +117,12 @@ fn rows(totals: &Totals) -> Result<Vec<Row>, String> {
             row(&operation.to_string(), Measure::Instructions, figures, limits);
         }
         for (operation, Ticks { c, ours }) in times(family) {
-            row(&operation.to_string(), Measure::Ticks, (Some(c), ours), Some(limits::TIME));
+            row(
+                &operation.to_string(),
+                Measure::Ticks,
+                (Some(c), ours),
+                Some(limits::cycles(family, operation)),
+            );
         }
         for queue in Queue::ALL {
             let (c, ours) = bytes::for_one_entry(family, queue);

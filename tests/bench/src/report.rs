@@ -52,6 +52,8 @@ pub enum Verdict {
     Target,
     /// The must is reached, and the target is not.
     Must,
+    /// There is no must, and the target is not reached.
+    Short,
     /// The must is missed.
     Missed,
 }
@@ -62,6 +64,7 @@ impl Verdict {
             Self::Unlimited => "",
             Self::Target => "target",
             Self::Must => "must",
+            Self::Short => "short",
             Self::Missed => "MISSED",
         }
     }
@@ -102,11 +105,12 @@ impl Row {
         let ratio = c.filter(|c| *c > 0.0).map(|c| ours / c);
         let verdict = match limits {
             None => Verdict::Unlimited,
-            Some(limits) if !limits.must.holds(ours, ratio) => Verdict::Missed,
-            Some(limits) if !limits.target.holds(ours, ratio) => Verdict::Must,
-            Some(_) => Verdict::Target,
+            Some(Limits { must: Some(must), .. }) if !must.holds(ours, ratio) => Verdict::Missed,
+            Some(Limits { target, .. }) if target.holds(ours, ratio) => Verdict::Target,
+            Some(Limits { must: Some(_), .. }) => Verdict::Must,
+            Some(Limits { must: None, .. }) => Verdict::Short,
         };
-        let (must, target) = (limits.map(|l| l.must), limits.map(|l| l.target));
+        let (must, target) = (limits.and_then(|l| l.must), limits.map(|l| l.target));
         Self { family, operation, measure, c, ours, ratio, must, target, verdict }
     }
 }
@@ -138,11 +142,13 @@ impl Report {
     /// The closing line.
     pub fn closing(&self) -> String {
         format!(
-            "bench: {} rows, {} at the target, {} within the must, {} missed, {} without a limit",
+            "bench: {} rows, {} at the target, {} within the must, {} missed, {} short of a target without a must, \
+             {} without a limit",
             self.rows.len(),
             self.count(Verdict::Target),
             self.count(Verdict::Must),
             self.count(Verdict::Missed),
+            self.count(Verdict::Short),
             self.count(Verdict::Unlimited),
         )
     }
@@ -197,7 +203,7 @@ fn bound(bound: Option<Bound>) -> String {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { must: Bound::OursAtMost(130.0), target: Bound::OursAtMost(90.0) };
+    const LIMITS: Limits = Limits { must: Some(Bound::OursAtMost(130.0)), target: Bound::OursAtMost(90.0) };
 
     fn row(ours: f64, limits: Option<Limits>) -> Row {
         Row::new("ionic", "post".into(), Measure::Instructions, (Some(200.0), ours), limits)
@@ -212,18 +218,26 @@ mod tests {
         assert!(!report.holds());
         assert_eq!(
             report.closing(),
-            "bench: 3 rows, 1 at the target, 0 within the must, 1 missed, 1 without a limit"
+            "bench: 3 rows, 1 at the target, 0 within the must, 1 missed, 0 short of a target without a must, 1 without a limit"
         );
     }
 
     #[test]
     fn a_ratio_without_the_c_provider_misses() {
-        let limits = Limits { must: Bound::RatioAtMost(0.6), target: Bound::RatioAtMost(0.4) };
+        let limits = Limits { must: Some(Bound::RatioAtMost(0.6)), target: Bound::RatioAtMost(0.4) };
         let row = |c| Row::new("ionic", "poll".into(), Measure::Instructions, (c, 50.0), Some(limits));
         assert_eq!(row(None).verdict, Verdict::Missed);
         assert_eq!(row(Some(0.0)).verdict, Verdict::Missed);
         assert_eq!((row(Some(100.0)).verdict, row(Some(100.0)).ratio), (Verdict::Must, Some(0.5)));
         assert_eq!(row(Some(125.0)).verdict, Verdict::Target);
+    }
+
+    #[test]
+    fn a_target_without_a_must_fails_nothing() {
+        let aim = Some(Limits { must: None, ..LIMITS });
+        assert_eq!([row(90.0, aim).verdict, row(900.0, aim).verdict], [Verdict::Target, Verdict::Short]);
+        let report = Report::new(vec![row(900.0, aim)]);
+        assert!(report.holds() && report.rows[0].must.is_none() && report.rows[0].target.is_some());
     }
 
     #[test]
@@ -233,7 +247,7 @@ mod tests {
         assert_eq!(lines[1], ["ionic,", "instructions", "C", "ours", "ratio", "must", "target"]);
         assert_eq!(lines[2], ["post", "200.0", "131.3", "0.66", "130", "90", "MISSED"]);
         assert_eq!(lines[3], ["post", "200.0", "1.0", "0.01", "-", "-"]);
-        assert!(text.ends_with("0 at the target, 0 within the must, 1 missed, 1 without a limit"), "{text}");
+        assert!(text.ends_with("0 at the target, 0 within the must, 1 missed, 0 short of a target without a must, 1 without a limit"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Whether two threads with queues of their own do twice the work of one.
 //!
 //! What a thread does in a time is taken from its quickest windows, each far shorter than a time slice, so that a machine that
-//! is busy with something else does not count as threads in each other's way; caches, locks and shared lines do count.
+//! is busy with something else does not count as threads in each other's way. While one thread is measured, another process
+//! does the same work, so that two processors that share a core, or a clock that falls when both are busy, do not count
+//! either. Caches, locks and shared lines do count.
 
 use std::ops::RangeInclusive;
 use std::sync::Barrier;
@@ -9,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, WaitOptions, getpid, getppid, kill_process, waitpid};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::meter::{Meter, Nothing, Timer};
@@ -44,13 +47,51 @@ struct Turn {
 
 /// The work of two threads over that of one. `make` makes the queues of a thread, in that thread.
 pub fn scaling<S: Side>(make: impl Fn() -> S + Sync) -> f64 {
+    let companion = Companion::start(&make);
     let mut turns = Vec::new();
     loop {
-        turns.push([turn(&make, 1), turn(&make, 2)]);
+        companion.signal(Signal::CONT);
+        let one = turn(&make, 1);
+        companion.signal(Signal::STOP);
+        turns.push([one, turn(&make, 2)]);
         let scaling = ratio(&turns);
         if turns.len() >= MOST_TURNS || turns.len() >= LEAST_TURNS && PLAUSIBLE.contains(&scaling) {
             return scaling;
         }
+    }
+}
+
+/// A process that does the work of a thread until it is ended.
+#[derive(Debug)]
+struct Companion(Pid);
+
+impl Companion {
+    /// Starts it.
+    fn start<S: Side>(make: &impl Fn() -> S) -> Self {
+        let parent = getpid();
+        // SAFETY: the threads of earlier turns have ended, so no lock is held that the child could wait for.
+        match unsafe { libc::fork() } {
+            0 => {
+                let mut side = make();
+                while getppid() == Some(parent) {
+                    (0..ROUNDS).for_each(|_| round(&mut side, Operation::PostSend(0), &mut Nothing));
+                }
+                std::process::exit(0)
+            }
+            child => Self(Pid::from_raw(child).expect("a process to compare with")),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(self.0, signal).expect("the process to compare with is there");
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        // It may have ended by itself, by a panic that it has told.
+        let _ = kill_process(self.0, Signal::KILL);
+        let _ = waitpid(Some(self.0), WaitOptions::empty());
     }
 }
 
