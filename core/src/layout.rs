@@ -98,6 +98,18 @@ pub const fn placed<const N: usize>(mut fields: [BitField; N]) -> [BitField; N] 
     fields
 }
 
+/// A field's name without the `r#` of those that are Rust keywords.
+#[doc(hidden)]
+pub const fn plain(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', rest @ ..] => match core::str::from_utf8(rest) {
+            Ok(plain) => plain,
+            Err(_) => name,
+        },
+        _ => name,
+    }
+}
+
 /// Joins the lines of a doc comment; the lines are known at compile time.
 #[doc(hidden)]
 #[macro_export]
@@ -132,7 +144,7 @@ macro_rules! bits {
         impl $crate::layout::BitWord for $name {
             const BITS: &'static [$crate::layout::BitField] = &$crate::layout::placed([$(
                 $crate::layout::BitField {
-                    name: stringify!($field),
+                    name: $crate::layout::plain(stringify!($field)),
                     shift: 0,
                     width: $width,
                     doc: $crate::layout::doc_line!($($fdoc)*),
@@ -189,7 +201,7 @@ macro_rules! layout {
                 kernel: $kernel,
                 size: $size,
                 fields: &[$($crate::layout::Field {
-                    name: stringify!($field),
+                    name: $crate::layout::plain(stringify!($field)),
                     offset: $offset,
                     size: core::mem::size_of::<$t>(),
                     order: <$t as $crate::layout::FieldType>::ORDER,

@@ -91,8 +91,8 @@ layout! {
     }
 }
 layout! {
-    /// Doorbell before and after a pushed WQE. Source: rdma-core `db.c`.
-    pub struct DbcPush: "bnxt_re" "", 8 {
+    /// Doorbell before and after a pushed WQE. Source: `bnxt_hsi.h`, and rdma-core `db.c` for path and valid.
+    pub struct DbcPush: "bnxt_re" "db_push_start", 8 {
         /// Index and push page.
         index_page: le::U32 as DbPushIndexWord = 0,
         /// Type, path, push page and id.

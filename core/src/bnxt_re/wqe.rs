@@ -263,8 +263,8 @@ layout! {
     }
 }
 layout! {
-    /// Header of a raw Ethernet frame. Source: rdma-core `bnxt_re-abi.h`.
-    pub struct SqRawHdr: "bnxt_re" "", 32 {
+    /// Header of a raw Ethernet frame.
+    pub struct SqRawHdr: "bnxt_re" "sq_send_raweth_qp1_hdr", 32 {
         /// Operation, SEND.
         wqe_type: u8 = 0,
         /// Flags.
@@ -273,18 +273,22 @@ layout! {
         wqe_size: u8 = 2,
         /// Zero.
         reserved8: u8 = 3,
-        /// Zero.
-        reserved32: le::U32 = 4,
+        /// Checksums that the device fills in; zero.
+        lflags: le::U16 = 4,
+        /// Flow action, zero.
+        cfa_action: le::U16 = 6,
         /// Length of the frame in bytes.
         length: le::U32 = 8,
         /// Zero.
         reserved32_1: le::U32 = 12,
-        /// Flow action, zero.
+        /// What the flow action is about, zero.
         cfa_meta: le::U32 = 16,
         /// Zero.
         reserved32_2: le::U32 = 20,
         /// Zero.
-        reserved64: le::U64 = 24,
+        reserved32_3: le::U32 = 24,
+        /// Time stamp.
+        timestamp: le::U32 as TimestampWord = 28,
     }
 }
 layout! {

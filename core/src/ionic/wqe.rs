@@ -182,7 +182,7 @@ layout! {
 
 layout! {
     /// SEND of a datagram, and of a connected queue pair with the first three words zero.
-    pub struct SendWqe: "ionic" "", 64 {
+    pub struct SendWqe: "ionic" "ionic_v1_wqe", 64 {
         /// Position in the ring.
         wqe_idx: le::U64 = 0,
         /// Operation.
@@ -208,7 +208,7 @@ layout! {
 
 layout! {
     /// RDMA READ and WRITE.
-    pub struct RdmaWqe: "ionic" "", 64 {
+    pub struct RdmaWqe: "ionic" "ionic_v1_wqe", 64 {
         /// Position in the ring.
         wqe_idx: le::U64 = 0,
         /// Operation.
@@ -234,7 +234,7 @@ layout! {
 
 layout! {
     /// Atomic, rdma version 1: the local memory is an SGE.
-    pub struct AtomicWqeV1: "ionic" "", 64 {
+    pub struct AtomicWqeV1: "ionic" "ionic_v1_wqe", 64 {
         /// Position in the ring.
         wqe_idx: le::U64 = 0,
         /// Operation.
@@ -308,7 +308,7 @@ layout! {
 
 layout! {
     /// Registers memory.
-    pub struct RegMrWqe: "ionic" "", 64 {
+    pub struct RegMrWqe: "ionic" "ionic_v1_wqe", 64 {
         /// Position in the ring.
         wqe_idx: le::U64 = 0,
         /// Operation.
@@ -342,7 +342,7 @@ layout! {
 
 layout! {
     /// Binds a memory window. `num_sge_key` has the low 8 bits of the new key, `imm_data_key` the window's key as it is.
-    pub struct BindMwWqe: "ionic" "", 64 {
+    pub struct BindMwWqe: "ionic" "ionic_v1_wqe", 64 {
         /// Position in the ring.
         wqe_idx: le::U64 = 0,
         /// Operation.
@@ -368,7 +368,7 @@ layout! {
 
 layout! {
     /// Receive WQE.
-    pub struct RecvWqe: "ionic" "", 64 {
+    pub struct RecvWqe: "ionic" "ionic_v1_wqe", 64 {
         /// Position in the ring.
         wqe_idx: le::U64 = 0,
         /// Zero.
