@@ -10,6 +10,7 @@ use directverbs_softnic::fault::FaultPlan;
 use directverbs_softnic::open::{NicKind, WqeMode};
 use directverbs_workload::Op;
 
+use crate::layout::LayoutArgs;
 use crate::units;
 
 /// Lists and exercises RoCE devices.
@@ -26,6 +27,8 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Exchange messages between two devices and verify every byte
     Pingpong(PingpongArgs),
+    /// Show, export, decode and check the layouts of queue entries
+    Layout(LayoutArgs),
 }
 
 #[derive(Args)]

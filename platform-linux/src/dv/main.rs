@@ -1,9 +1,10 @@
-//! The `dv` command: lists and exercises RoCE devices.
+//! The `dv` command: lists and exercises RoCE devices, and shows and checks their layouts.
 //!
 //! Exit status: 0 when all is verified, 1 when a device failed, 2 when the arguments make no sense.
 
 mod cli;
 mod devices;
+mod layout;
 mod pingpong;
 mod report;
 mod units;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let (name, result) = match &cli.command {
         Command::Devices(args) => ("devices", devices::run(args)),
         Command::Pingpong(args) => ("pingpong", pingpong::run(args)),
+        Command::Layout(args) => ("layout", layout::run(args)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,92 @@
+//! Where the kernel's names differ from the layout table's, and what the kernel does not have.
+//!
+//! Most structures are flat and their fields are called alike. ionic's are unions with named arms, of which each of
+//! our layouts is one.
+
+/// Layout, and the members of the kernel's structure in which its fields are looked for, in this order.
+const ARMS: &[(&str, &[&str])] = &[
+    ("AdminCqe", &["admin", ""]),
+    ("RecvCqe", &["recv", ""]),
+    ("SendCqe", &["send", ""]),
+    ("SendWqe", &["base", "common.send", "common"]),
+    ("RdmaWqe", &["base", "common.rdma", "common"]),
+    ("AtomicWqeV1", &["base", "atomic", "atomic.sge"]),
+    ("RegMrWqe", &["base", "reg_mr"]),
+    ("BindMwWqe", &["base", "bind_mw"]),
+    ("RecvWqe", &["base", "recv"]),
+];
+
+/// Layout, fields that lie side by side, and the path of the one member that they are in the kernel's structure.
+const RENAMED: &[(&str, &[&str], &str)] = &[
+    ("DbcPush", &["index_page", "type_path_page_xid"], "db"),
+    ("SendWqe", &["num_sge"], "base.num_sge_key"),
+    ("SendWqe", &["payload"], "common.pld"),
+    ("RdmaWqe", &["num_sge"], "base.num_sge_key"),
+    ("RdmaWqe", &["imm_data"], "base.imm_data_key"),
+    ("RdmaWqe", &["payload"], "common.pld"),
+    ("AtomicWqeV1", &["num_sge"], "base.num_sge_key"),
+    ("RegMrWqe", &["mr_flags"], "reg_mr.flags"),
+    ("BindMwWqe", &["mr_flags"], "bind_mw.flags"),
+    ("RecvWqe", &["num_sge"], "base.num_sge_key"),
+    ("RecvWqe", &["length"], "base.imm_data_key"),
+    ("RecvWqe", &["payload"], "recv.pld"),
+];
+
+/// Layouts that no kernel driver defines, and why.
+pub const NOT_IN_KERNEL: &[(&str, &str)] =
+    &[("AtomicWqeV2", "the kernel driver posts no atomics; only the user-space driver defines it")];
+
+/// Structures that a driver's headers define and its code does not use, and what the code does instead. Compilers leave
+/// them out of a module's BTF.
+pub const UNUSED: &[(&str, &str)] = &[
+    ("dbc_dbc", "doorbells are made as numbers"),
+    ("db_push_start", "the kernel pushes nothing"),
+    ("sq_base", "each WQE has a type of its own"),
+    ("sq_fr_pmr", "the WQE is written as sq_fr_pmr_hdr"),
+    ("sq_bind", "the WQE is written as sq_bind_hdr"),
+    ("nq_dbq_event", "this event is ignored"),
+];
+
+/// The fields that are one member of the kernel's structure together with `field`, and the paths at which it may be.
+pub fn kernel<'f>(layout: &str, field: &'f str) -> (Vec<&'f str>, Vec<String>) {
+    if let Some((_, fields, path)) = RENAMED.iter().find(|(l, f, _)| *l == layout && f.contains(&field)) {
+        return (fields.to_vec(), vec![(*path).into()]);
+    }
+    let arms = ARMS.iter().find(|(l, _)| *l == layout).map_or(&[""][..], |(_, arms)| *arms);
+    let join = |arm: &&str| if arm.is_empty() { field.into() } else { format!("{arm}.{field}") };
+    (vec![field], arms.iter().map(join).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use directverbs::layout;
+
+    use super::*;
+
+    fn has(name: &str, field: Option<&str>) -> bool {
+        layout::all()
+            .filter(|l| l.name == name)
+            .any(|l| field.is_none_or(|field| l.fields.iter().any(|f| f.name == field)))
+    }
+
+    #[test]
+    fn every_entry_is_about_a_layout_that_exists() {
+        for (layout, _) in ARMS {
+            assert!(has(layout, None), "{layout}");
+        }
+        for (layout, fields, _) in RENAMED {
+            assert!(fields.iter().all(|field| has(layout, Some(field))), "{layout} {fields:?}");
+        }
+        for (structure, _) in UNUSED {
+            assert!(layout::all().any(|l| l.kernel == *structure), "{structure}");
+        }
+    }
+
+    #[test]
+    fn a_layout_without_a_kernel_structure_has_a_reason() {
+        for l in layout::all() {
+            let reason = NOT_IN_KERNEL.iter().any(|(name, _)| *name == l.name);
+            assert_eq!(l.kernel.is_empty(), reason, "{}", l.name);
+        }
+    }
+}
