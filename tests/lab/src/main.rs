@@ -42,6 +42,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Compare the layouts with Debian's kernel, and end with the line `layout: N structures, N fields, N different`
+    Layout,
     /// Measure what posts and polls cost, print a table, and fail if a must is missed
     Bench {
         /// One JSON object instead of the table
@@ -81,6 +83,7 @@ fn run(cli: &Cli) -> Result<bool> {
         }
         Command::Test { suites, list: false } => suites::run(&Lab::find()?, suites),
         Command::Oracle { arguments } => checks::oracle::oracle(&Lab::find()?, arguments),
+        Command::Layout => checks::layout::layout(&Lab::find()?),
         Command::Bench { json } => checks::bench::bench(&Lab::find()?, *json),
         Command::Fuzz { target, seconds } => checks::fuzz::fuzz(&Lab::find()?, target.as_deref(), *seconds),
     }

@@ -4,6 +4,7 @@ pub mod bare;
 pub mod bench;
 pub mod dv;
 pub mod fuzz;
+pub mod layout;
 pub mod no_panic;
 pub mod oracle;
 pub mod rdma_core;

@@ -1,6 +1,7 @@
 //! What the tests need from outside of Rust: a table of things with a test and a way to get each.
 
 mod apt;
+mod kernel;
 pub mod providers;
 mod sources;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use apt::Private;
+pub use kernel::Kernel;
 
 use crate::error::{Error, Result};
 use crate::lab::Lab;
@@ -20,6 +22,8 @@ use crate::progress::Step;
 pub enum Need {
     /// A C compiler and a C++ compiler (libFuzzer is C++).
     Compilers,
+    /// clang, the second judge of C headers.
+    Clang,
     /// Wireshark without a window.
     Tshark,
     /// The standard library's source, to build `core` for the bare targets.
@@ -30,22 +34,34 @@ pub enum Need {
     RdmaCore,
     /// libibverbs and the C providers of rdma-core 65, with the C library that they need.
     Providers,
+    /// Modules and headers of Debian's kernel, to compare layouts with.
+    Kernel,
 }
 
 impl Need {
     /// All.
-    pub const ALL: [Self; 6] =
-        [Self::Compilers, Self::Tshark, Self::RustSource, Self::Valgrind, Self::RdmaCore, Self::Providers];
+    pub const ALL: [Self; 8] = [
+        Self::Compilers,
+        Self::Clang,
+        Self::Tshark,
+        Self::RustSource,
+        Self::Valgrind,
+        Self::RdmaCore,
+        Self::Providers,
+        Self::Kernel,
+    ];
 
     /// What it is called.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Compilers => "C and C++ compilers",
+            Self::Clang => "clang",
             Self::Tshark => "tshark",
             Self::RustSource => "Rust library source",
             Self::Valgrind => "valgrind",
             Self::RdmaCore => "rdma-core headers",
             Self::Providers => "C providers",
+            Self::Kernel => "Debian's kernel modules and headers",
         }
     }
 
@@ -53,17 +69,20 @@ impl Need {
     pub fn is_there(self, lab: &Lab) -> bool {
         match self {
             Self::Compilers => found("gcc") && found("g++"),
+            Self::Clang => found("clang") && found("clang++"),
             Self::Tshark => found("tshark"),
             Self::RustSource => rust_source(lab).is_ok(),
             Self::Valgrind => found("valgrind"),
             Self::RdmaCore => rdma_core(lab).join(".complete").exists(),
             Self::Providers => providers::is_there(lab),
+            Self::Kernel => Kernel::find(lab).is_ok(),
         }
     }
 
     fn get(self, lab: &Lab, apt: &mut Option<Private>, step: &mut Step) -> Result<()> {
         match self {
             Self::Compilers => apt::install(lab, &["gcc", "g++", "libc6-dev"], step),
+            Self::Clang => apt::install(lab, &["clang"], step),
             Self::Tshark => apt::install(lab, &["tshark"], step),
             Self::Valgrind => apt::install(lab, &["valgrind"], step),
             Self::RustSource => {
@@ -81,6 +100,7 @@ impl Need {
                 fs::write(&mark, "").map_err(Error::file(&mark))
             }
             Self::Providers => providers::get(lab, private(lab, apt, step)?, step),
+            Self::Kernel => Kernel::get(lab, private(lab, apt, step)?, step),
         }
     }
 }

@@ -45,7 +45,12 @@ pub const SUITES: &[Suite] = &[
             "--include-ignored",
         ]),
     ),
-    suite("dv-tests", "the dv command line", &[], Run::Tests(&["--workspace", "--test", "dv"])),
+    suite(
+        "dv-tests",
+        "the dv command line",
+        &[Need::Compilers, Need::Clang],
+        Run::Tests(&["--workspace", "--test", "dv", "--test", "dv_*", "--", "--include-ignored"]),
+    ),
     suite(
         "cases",
         "public bugs as tests, each named after its id",
@@ -115,6 +120,12 @@ pub const SUITES: &[Suite] = &[
         "the vendors' C providers over a made-up device against the core, byte for byte",
         &[Need::Providers],
         Run::Checks(checks::oracle::suite),
+    ),
+    suite(
+        "btf",
+        "layouts equal those of Debian's kernel modules and the drivers' headers",
+        checks::layout::NEEDS,
+        Run::Checks(checks::layout::run),
     ),
     suite("dv", "the README's first command, for each device", &[], Run::Checks(checks::dv::run)),
 ];
