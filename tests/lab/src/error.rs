@@ -42,7 +42,7 @@ pub enum Error {
         last: String,
     },
     /// Debian packages are missing and this process may not install them.
-    #[error("missing: {packages}. Install with: apt-get install {packages}")]
+    #[error("missing: {packages}; only root may install them")]
     NotRoot {
         /// Package names.
         packages: String,

@@ -14,7 +14,6 @@ use clap::{Parser, Subcommand};
 
 use error::Result;
 use lab::Lab;
-use setup::Need;
 
 /// Installs what the tests need, runs every suite, and counts.
 #[derive(Debug, Parser)]
@@ -26,7 +25,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Install and build what the tests need from outside of Rust
+    /// Install and build what the tests need from outside of Rust, and end with the line `setup: N needs, N met, N missing`
     Setup,
     /// Run the suites and end with a table and the line `N passed, N failed`
     Test {
@@ -74,7 +73,7 @@ fn main() -> ExitCode {
 /// `Ok(false)` says that something failed and has been told.
 fn run(cli: &Cli) -> Result<bool> {
     match &cli.command {
-        Command::Setup => Ok(setup::provide(&Lab::find()?, &Need::ALL).is_ok()),
+        Command::Setup => Ok(setup::setup(&Lab::find()?)),
         Command::Test { list: true, .. } => {
             for suite in suites::SUITES {
                 println!("{:12} {}", suite.name, suite.about);

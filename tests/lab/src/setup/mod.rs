@@ -105,6 +105,13 @@ impl Need {
     }
 }
 
+/// `cargo lab setup`: gets everything and ends with a line of figures. `false` says that something is missing.
+pub fn setup(lab: &Lab) -> bool {
+    let missing = provide(lab, &Need::ALL).err().map_or(0, |failed| failed.len());
+    println!("setup: {} needs, {} met, {missing} missing", Need::ALL.len(), Need::ALL.len() - missing);
+    missing == 0
+}
+
 /// Gets all of `needs` that are not there. `Ok` says that each is there now.
 ///
 /// # Errors
@@ -127,7 +134,20 @@ pub fn provide(lab: &Lab, needs: &[Need]) -> std::result::Result<(), Vec<(Need, 
             }
         }
     }
+    if let Some(command) = for_root(&failed) {
+        eprintln!("This must be done as root:\n    {command}");
+    }
     if failed.is_empty() { Ok(()) } else { Err(failed) }
+}
+
+/// The one command that installs all packages which only root may install, if there are any.
+fn for_root(failed: &[(Need, Error)]) -> Option<String> {
+    let packages = failed.iter().filter_map(|(_, error)| match error {
+        Error::NotRoot { packages } => Some(packages.as_str()),
+        _ => None,
+    });
+    let packages: Vec<&str> = packages.collect();
+    (!packages.is_empty()).then(|| format!("apt-get install {}", packages.join(" ")))
 }
 
 fn private<'a>(lab: &Lab, apt: &'a mut Option<Private>, step: &mut Step) -> Result<&'a Private> {
@@ -170,4 +190,23 @@ fn rustc(arguments: &[&str]) -> Result<String> {
     let output = Command::new("rustc").args(arguments).output();
     let output = output.map_err(|source| Error::Start { program: "rustc".into(), source })?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_root_one_command_names_all_packages() {
+        let not_root = |packages: &str| Error::NotRoot { packages: packages.into() };
+        let other = Error::Unexpected("no network".into());
+        let failed = [
+            (Need::Compilers, not_root("gcc g++")),
+            (Need::RdmaCore, other),
+            (Need::Tshark, not_root("tshark")),
+        ];
+        assert_eq!(for_root(&failed).as_deref(), Some("apt-get install gcc g++ tshark"));
+        assert_eq!(for_root(&failed[1..2]), None);
+        assert_eq!(failed[0].1.to_string(), "missing: gcc g++; only root may install them");
+    }
 }
