@@ -211,6 +211,9 @@ impl QpPlan {
     /// More than the device has.
     pub const fn new(caps: &DeviceCaps, asked: &QpCapabilities, srq: bool) -> Result<Self, PlanError> {
         let send = check!(SendPlan::new(caps, asked));
+        // The kernel driver checks these of every queue pair, also of one without a receive queue.
+        check!(over("max_recv_wr", asked.max_recv_wr as u64, caps.limits.max_qp_wr as u64));
+        check!(over("max_recv_sge", asked.max_recv_sge as u64, caps.limits.max_sge as u64));
         let recv =
             if srq || asked.max_recv_wr == 0 { None } else { Some(check!(RecvPlan::new(caps, asked))) };
         Ok(Self { send, recv })

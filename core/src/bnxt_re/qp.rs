@@ -1,10 +1,11 @@
 //! A queue pair: its queues, its state, and when what is posted to it has to be flushed.
 
 use super::batch::SendBatch;
+use super::push::PushBuffer;
 use super::recv::{RecvBatch, RecvQueue, RecvState};
 use super::send::{SendQueue, SendState};
 use super::srq::SharedReceiveQueue;
-use crate::queue::{Doorbell, Store};
+use crate::queue::{DeviceMemory, Doorbell, Store};
 use crate::verbs::{
     BatchError, CqId, MemoryError, Pollable, PostError, QpAttributes, QpCapabilities, QpId, QpState, QpType,
     RecvRequest, SendRequest, SrqId, StateError,
@@ -230,6 +231,22 @@ impl<'m, S: Store> QueuePair<'m, S> {
         self.send_flush = send_flush;
         self.recv_flush = recv_flush;
         self.sends = state >= QpState::Rts && !send_flush;
+    }
+
+    /// Posts one request by push, see [`super::push`]. In state ERR it is accepted, and flushed.
+    ///
+    /// # Errors
+    /// A state that nothing may be sent in, or what [`super::send::SendQueue::push`] refuses.
+    pub fn push<M: DeviceMemory>(
+        &mut self,
+        request: &SendRequest<'_>,
+        buffer: &PushBuffer<M>,
+        doorbell: &impl Doorbell,
+    ) -> Result<(), PostError> {
+        if !self.sends {
+            self.no_plain_send()?;
+        }
+        self.send.push(request, buffer, doorbell)
     }
 
     /// Begins a batch of receive requests. In state ERR they are accepted, and flushed.

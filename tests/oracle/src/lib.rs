@@ -5,8 +5,9 @@
 //! - [`preload`]: libc functions that the libraries find before libc's own; those on our descriptors end here.
 //! - [`uverbs`]: the device behind those descriptors: commands, objects, pages, and a log of doorbell stores.
 //! - [`ibv`]: libibverbs from Rust: its types, loading it, and owned wrappers.
-//! - [`ionic`]: the cases of libionic.
+//! - [`bnxt_re`], [`ionic`]: the cases of the two families.
 
+pub mod bnxt_re;
 pub mod case;
 pub mod ibv;
 pub mod ionic;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use oracle::bnxt_re::BnxtRe;
 use oracle::case::{CaseResult, Exception, Family, Tally};
 use oracle::ibv::{self, Library};
 use oracle::ionic::Ionic;
@@ -84,7 +85,7 @@ impl<F: Family<Error: Display>> Cases for F {
 }
 
 fn families(library: &Library) -> Vec<Box<dyn Cases>> {
-    vec![Box::new(Ionic::new(library.clone()))]
+    vec![Box::new(BnxtRe::new(library)), Box::new(Ionic::new(library.clone()))]
 }
 
 /// Prints the names of all modes.

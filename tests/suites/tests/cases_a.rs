@@ -11,7 +11,8 @@ use directverbs::bnxt_re::srq::{SharedReceiveQueue, SrqRecord};
 use directverbs::bnxt_re::wqe::WqeMode;
 use directverbs::queue::{Boxed, DeviceMemory, SlotIdx, WqeIdx};
 use directverbs::verbs::{
-    CqId, LKey, QpId, QpType, RKey, RecvRequest, SendRequest, Sge, SrqId, SrqInit, WorkCompletion,
+    CqId, LKey, PostError, QpAttributes, QpId, QpState, QpType, RKey, RecvRequest, SendRequest, Sge, SrqId,
+    SrqInit, WcStatus, WorkCompletion,
 };
 use directverbs_suites::bnxt_re::{CQ, Event, Flavor, Pages, QP, Rig, SMALL, Spy, cqe, req};
 
@@ -358,7 +359,7 @@ fn a30_push_copies_the_ring_between_its_doorbells() {
         let data: Vec<u8> = (0..40).collect();
         let pieces = [&data[..7], &data[7..]];
         let request = SendRequest::write(0x1000, RKey::truncated(5)).inline(&pieces);
-        rig.qp.send.push(&request, &push, &rig.spy).unwrap();
+        rig.qp.push(&request, &push, &rig.spy).unwrap();
 
         let end = if flavor.mode == WqeMode::Static { 1 } else { 5 };
         let word = |db_type, index| {
@@ -383,6 +384,27 @@ fn a30_push_copies_the_ring_between_its_doorbells() {
         }
     }
     assert!(PushBuffer::new(&PushMemory::default(), PushPage::new(0).unwrap(), 16).is_err());
+}
+
+#[test]
+fn a30_push_keeps_to_the_state_of_the_queue_pair() {
+    let mut rig = Rig::new(Flavor::P7, QpType::Rc, &SMALL, 64);
+    let memory = PushMemory::default();
+    let push = PushBuffer::new(&memory, PushPage::new(0x123).unwrap(), 2).unwrap();
+    let request = SendRequest::send().wr_id(7).inline(&[]);
+    rig.qp.modify(&QpAttributes::to(QpState::Err)).unwrap();
+    assert_eq!(rig.poll(4).unwrap(), []);
+    // In error it is accepted, and flushed.
+    rig.qp.push(&request, &push, &rig.spy).unwrap();
+    let found = rig.poll(4).unwrap();
+    assert_eq!(found.iter().map(|wc| (wc.wr_id, wc.status)).collect::<Vec<_>>(), [(7, WcStatus::WrFlush)]);
+    // Before RTS nothing is sent, and nothing is written.
+    rig.qp.modify(&QpAttributes::to(QpState::Reset)).unwrap();
+    rig.spy.events.take();
+    memory.0.take();
+    let refused = rig.qp.push(&request, &push, &rig.spy);
+    assert_eq!(refused, Err(PostError::BadState(QpState::Reset)));
+    assert!(rig.spy.events.take().is_empty() && memory.0.take().is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Cases of group B: bnxt_re send queue layout, variable WQEs, retransmit tables.
 
-use directverbs::bnxt_re::caps::UD_REFRESH;
+use directverbs::bnxt_re::caps::{Limits, UD_REFRESH};
 use directverbs::bnxt_re::plan::{CqPlan, DirectParameters, QpPlan, RecvPlan, SendPlan, SrqPlan};
 use directverbs::bnxt_re::psn::{Retransmit, SqMsnSearch};
 use directverbs::bnxt_re::wqe::WqeMode;
@@ -283,6 +283,24 @@ fn b23_no_receive_requests_no_receive_queue() {
         if flavor == Flavor::P7 {
             assert_eq!(DirectParameters::new(&flavor.caps(), &plan).unwrap().rq_len, 0);
         }
+    }
+}
+
+/// Own finding: the kernel driver and the vendor's provider check what is asked of the receive side also when there is no
+/// receive queue.
+#[test]
+fn b23_limits_of_receives_hold_without_a_receive_queue() {
+    for flavor in Flavor::all() {
+        let caps = flavor.caps();
+        let Limits { max_qp_wr, max_sge, .. } = caps.limits;
+        let none = QpCapabilities { max_recv_wr: 0, max_recv_sge: 0, ..SMALL };
+        let granted = |asked: QpCapabilities, srq| QpPlan::new(&caps, &asked, srq).is_ok();
+        for srq in [false, true] {
+            assert!(granted(QpCapabilities { max_recv_sge: max_sge, ..none }, srq));
+            assert!(!granted(QpCapabilities { max_recv_sge: max_sge + 1, ..none }, srq));
+        }
+        assert!(granted(QpCapabilities { max_recv_wr: max_qp_wr, ..none }, true));
+        assert!(!granted(QpCapabilities { max_recv_wr: max_qp_wr + 1, ..none }, true));
     }
 }
 

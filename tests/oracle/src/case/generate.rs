@@ -117,6 +117,12 @@ pub struct Profile {
     pub reset_once_in: u32,
     /// One step in so many is a completion entry that makes no sense; 0 none.
     pub senseless_once_in: u32,
+    /// Messages that arrive may have invalidated a key.
+    pub invalidations: bool,
+    /// Bits of the queue pair that a datagram comes from.
+    pub source_bits: u32,
+    /// The limit of the shared receive queue is armed.
+    pub limits: bool,
     /// Steps.
     pub steps: u32,
 }
@@ -147,6 +153,9 @@ impl Profile {
             resizes: Vec::new(),
             reset_once_in: 50,
             senseless_once_in: 0,
+            invalidations: true,
+            source_bits: 24,
+            limits: true,
             steps: 40,
         }
     }
@@ -206,7 +215,9 @@ impl Maker<'_> {
         match self.rng.below(100) {
             0..48 => self.post(),
             48..52 => Step::Arm { solicited: self.rng.once_in(2) },
-            52..55 if self.profile.shared.is_some() => Step::ArmShared { limit: self.limit() },
+            52..55 if self.profile.shared.is_some() && self.profile.limits => {
+                Step::ArmShared { limit: self.limit() }
+            }
             55..58 if !self.profile.resizes.is_empty() => {
                 Step::Resize { cqe: *self.rng.pick(&self.profile.resizes) }
             }
@@ -277,7 +288,7 @@ impl Maker<'_> {
         let key = self.rng.bits();
         let message = match (self.profile.qp_type, self.rng.below(4)) {
             (QpType::Rc, 1) => Message::WriteImm(key),
-            (QpType::Rc, 2) => Message::Invalidated(key),
+            (QpType::Rc, 2) if self.profile.invalidations => Message::Invalidated(key),
             (QpType::Rc | QpType::Ud, 3) => Message::Imm(key),
             _ => Message::Plain,
         };
@@ -285,7 +296,13 @@ impl Maker<'_> {
             QpType::Rc => self.length(),
             _ => self.rng.below(1 << 14),
         };
-        Event::Received { qp, which: self.rng.dice(), length, message, src_qp: self.rng.bits() >> 8 }
+        Event::Received {
+            qp,
+            which: self.rng.dice(),
+            length,
+            message,
+            src_qp: self.rng.bits() >> (32 - self.profile.source_bits),
+        }
     }
 
     /// A step that posts.

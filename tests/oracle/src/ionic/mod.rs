@@ -219,6 +219,9 @@ fn profile(
         resizes: Vec::new(),
         reset_once_in: once_in(12),
         senseless_once_in: if nature.careful { 0 } else { 16 },
+        invalidations: true,
+        source_bits: 24,
+        limits: true,
         // Long enough, now and then, for the completion ring to wrap and for credit to run out.
         steps: if rng.once_in(6) { rng.between(200, 400) } else { rng.between(20, 100) },
     }

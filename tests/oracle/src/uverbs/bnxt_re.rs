@@ -128,6 +128,8 @@ pub(super) struct Context {
     doorbell: Option<u64>,
     /// Times that the provider has told the driver that the doorbell FIFO is full.
     pub notified: u32,
+    /// After so many more, a word of [`Page::PacingRegisters`] changes: notifications left, its offset and new value.
+    pub drains: Option<(u32, usize, u32)>,
     push: bool,
 }
 
@@ -236,6 +238,13 @@ pub(super) unsafe fn method(
         (ALLOC_PAGE | TOGGLE, 0x1001) => Ok(()),
         (NOTIFY, DRIVER) => {
             state.bnxt_re.notified += 1;
+            if let Some((left, offset, value)) = &mut state.bnxt_re.drains {
+                *left = left.saturating_sub(1);
+                if let (0, offset, value) = (*left, *offset, *value) {
+                    state.bnxt_re.drains = None;
+                    state.page(Page::PacingRegisters).write(offset, &value.to_ne_bytes());
+                }
+            }
             Ok(())
         }
         (TOGGLE, DRIVER) => {

@@ -264,6 +264,12 @@ impl Device {
         self.state().bnxt_re.notified
     }
 
+    /// bnxt_re: after so many more notifications the word at `offset` of the pacing registers becomes `value`, as when the
+    /// doorbell FIFO drains.
+    pub fn drain_after(&self, notifications: u32, offset: usize, value: u32) {
+        self.state().bnxt_re.drains = Some((notifications, offset, value));
+    }
+
     /// Raises an asynchronous event: `enum ibv_event_type`, and the `user_handle` of the object, or the port.
     ///
     /// # Errors

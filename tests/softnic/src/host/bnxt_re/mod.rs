@@ -164,7 +164,7 @@ impl BnxtReDevice {
         let page = PushPage::new(Config::P5.push_page).expect("a small number");
         let memory = PushMemory::new(self.nic().clone(), 0);
         let buffer = PushBuffer::new(memory, page, index).expect("a buffer of the page");
-        qp.0.qp.send.push(request, &buffer, &self.page)
+        qp.0.qp.push(request, &buffer, &self.page)
     }
 
     fn pages(&self) -> Pages {
