@@ -1,9 +1,7 @@
 //! The memory that both sides fill, and what is where in it.
 
 use directverbs::bnxt_re::psn::{Retransmit, SqMsnSearch, SqPsnSearch, SqPsnSearchExt};
-use directverbs::bnxt_re::wqe::{
-    RqWqeHdr, SLOT_BYTES, SqAtomicHdr, SqRdmaHdr, SqSendHdr, SqSge, WqeMode, WqeType,
-};
+use directverbs::bnxt_re::wqe::{RqWqeHdr, SLOT_BYTES, SqAtomicHdr, SqRdmaHdr, SqSendHdr, SqSge, WqeType};
 use directverbs::layout::Layout;
 
 use super::ours::Ours;
@@ -80,14 +78,9 @@ pub fn layout_at(ours: &Ours, area: &Area, offset: usize) -> Option<(&'static La
         }
         if area.name == SEND_RING[qp] {
             let slot = offset as u32 / SLOT_BYTES;
-            let send = &ours.qps[qp].qp.send;
-            let start = send.records().iter().enumerate().find_map(|(index, record)| {
-                let start = match plan.send.mode {
-                    WqeMode::Static => index as u32 * 8,
-                    WqeMode::Variable => record.start().into(),
-                };
-                (start <= slot && slot < start + record.slots().max(1)).then_some(start)
-            });
+            let start = ours
+                .outstanding(qp)
+                .find_map(|(_, start, slots)| (start <= slot && slot < start + slots).then_some(start));
             let at = (start? * SLOT_BYTES) as usize;
             if offset >= at + 32 {
                 return Some((&SqSge::LAYOUT, sge));

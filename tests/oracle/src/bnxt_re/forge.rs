@@ -100,11 +100,10 @@ impl Device {
                 let (outstanding, records) = self.outstanding(ours, qp)?;
                 let position = which.below(outstanding);
                 let failing = (self.qps[qp].sent + position) % records;
-                let send = &ours.qps[qp].qp.send;
                 // Static mode counts as success does; variable mode names the WQE's slot.
                 let index = match ours.qp_plans[qp].send.mode {
                     WqeMode::Static => (failing + 1) % records,
-                    WqeMode::Variable => send.records()[failing as usize].start().into(),
+                    WqeMode::Variable => ours.outstanding(qp).find(|wqe| wqe.0 == failing)?.1,
                 };
                 self.later_failure |= position != 0;
                 self.qps[qp].dead = true;

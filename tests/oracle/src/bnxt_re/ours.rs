@@ -187,6 +187,19 @@ impl Ours {
         Ok(())
     }
 
+    /// Index, slot and slots of each outstanding send WQE, oldest first.
+    pub fn outstanding(&self, qp: usize) -> impl Iterator<Item = (u32, u32, u32)> {
+        let (plan, queue) = (self.qp_plans[qp].send, &self.qps[qp].qp.send);
+        let state = queue.state();
+        let first = (state.oldest, state.head);
+        let wqe = move |(index, slot): (u32, u32)| (index, slot, queue.records()[index as usize].slots());
+        let behind = move |at: &(u32, u32)| {
+            let (index, slot, slots) = wqe(*at);
+            Some(((index + 1) % plan.records, (slot + slots) % plan.slots))
+        };
+        std::iter::successors(Some(first), behind).map(wqe).take(queue.outstanding() as usize)
+    }
+
     /// Posts as the provider does: what comes before a request that is refused is posted, and `pushes` says which
     /// requests go by push. The request at `probed` is only tried, and nothing after it is posted: with this one the
     /// provider is known to differ. [`Outcome::Done`] if all that were tried would be taken.
