@@ -13,7 +13,7 @@ use oracle::ibv::{self, Library};
 use oracle::ionic::Ionic;
 
 /// Cases of a whole run.
-pub const CASES: u64 = 12_000;
+pub const CASES: u64 = 16_000;
 /// Differences that are told in full.
 const TOLD: usize = 5;
 /// Without a terminal, a line as often as this.
@@ -120,7 +120,9 @@ pub fn run(plan: &Plan) -> Result<bool, Failure> {
     name_panics();
     let mut families = families(&Library::load()?);
     let wanted = |name: &str, filter: &Option<String>| filter.as_ref().is_none_or(|only| only == name);
-    families.retain(|family| wanted(family.name(), &plan.family));
+    families.retain(|family| {
+        wanted(family.name(), &plan.family) && family.modes().iter().any(|mode| wanted(mode, &plan.mode))
+    });
     let mut chosen = Vec::new();
     for (index, family) in families.iter().enumerate() {
         let modes = family.modes().into_iter().enumerate();
@@ -138,9 +140,11 @@ pub fn run(plan: &Plan) -> Result<bool, Failure> {
     let mut told = 0;
     // One mode after the other: a mode keeps its device open.
     for (place, (index, mode, name)) in chosen.iter().enumerate() {
-        let (place, modes) = (place as u64, chosen.len() as u64);
-        let share = cases / modes + u64::from(place < cases % modes);
-        for seed in first..first + share {
+        // Each family gets as many cases as the other, and each of its modes as many as any other.
+        let of_family = share(cases, families.len(), *index);
+        let before = chosen[..place].iter().filter(|(family, ..)| family == index).count();
+        let modes = chosen.iter().filter(|(family, ..)| family == index).count();
+        for seed in first..first + share(of_family, modes, before) {
             let case = format!("--family {} --mode {name} --seed {seed}", families[*index].name());
             if plan.trace {
                 eprintln!("{case}");
@@ -161,6 +165,12 @@ pub fn run(plan: &Plan) -> Result<bool, Failure> {
     progress.end();
     let whole = plan.mode.is_none() && cases >= CASES;
     Ok(close(&families, &tallies, whole))
+}
+
+/// What the one at `place` of `parts` gets of `whole`.
+const fn share(whole: u64, parts: usize, place: usize) -> u64 {
+    let (parts, place) = (parts as u64, place as u64);
+    whole / parts + (place < whole % parts) as u64
 }
 
 /// Prints what was counted, and says whether it is as it shall be. `whole` runs must need each exception.
