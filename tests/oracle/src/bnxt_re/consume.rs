@@ -163,7 +163,9 @@ impl BnxtRePair<'_> {
         self.counted[cq] = counted;
         if self.ours.cq_plans[cq].deferred && counted != 0 {
             let state = self.ours.cqs[cq].cq.state();
-            self.ours.cqs[cq].cq.restore(&CqState { consumed: counted, ..state })?;
+            // More than enough for a doorbell is as much as just enough after the next CQE.
+            let most = (self.ours.cqs[cq].cq.entries() / 2).max(1) - 1;
+            self.ours.cqs[cq].cq.restore(&CqState { consumed: counted.min(most), ..state })?;
             assumed.push(&RESIZE_KEEPS_COUNT);
         }
         let mut played = self.played(theirs, ours, Vec::new(), late);
