@@ -16,6 +16,8 @@ pub enum ByteOrder {
     Little,
     /// Most significant byte first (network order).
     Big,
+    /// As the host has it: only in descriptions, which no device reads.
+    Native,
 }
 
 /// One field of a [`Layout`].
@@ -75,7 +77,7 @@ macro_rules! field_types {
     ($($t:ty => $o:ident),* $(,)?) => { $(impl FieldType for $t { const ORDER: ByteOrder = ByteOrder::$o; })* };
 }
 field_types!(u8 => Bytes, le::U16 => Little, le::U32 => Little, le::U64 => Little,
-    be::U16 => Big, be::U32 => Big, be::U64 => Big);
+    be::U16 => Big, be::U32 => Big, be::U64 => Big, u32 => Native, u64 => Native);
 impl<T: FieldType, const N: usize> FieldType for [T; N] {
     const ORDER: ByteOrder = T::ORDER;
 }

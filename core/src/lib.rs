@@ -8,6 +8,8 @@ extern crate std;
 
 #[cfg(feature = "bnxt-re")]
 pub mod bnxt_re;
+#[cfg(feature = "capi")]
+pub mod description;
 #[cfg(feature = "ionic")]
 pub mod ionic;
 pub mod layout;

@@ -73,7 +73,8 @@ fn the_header_compiles_with(c: &str, cpp: &str) {
     let header = printed(&["header"], "");
     std::fs::write(dir.path().join("layout.h"), &header).expect("written");
     let offsets = header.lines().filter(|line| line.starts_with("_Static_assert(offsetof(")).count();
-    let fields: usize = directverbs::layout::all().map(|l| l.fields.len()).sum();
+    let all = directverbs::layout::all().chain(directverbs::description::all());
+    let fields: usize = all.map(|l| l.fields.len()).sum();
     assert_eq!(offsets, fields, "one assertion a field");
     let source =
         "#include \"layout.h\"\nint main(void) { return sizeof(struct dv_bnxt_re_sq_sge) == 16 ? 0 : 1; }\n";

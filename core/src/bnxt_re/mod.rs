@@ -11,6 +11,8 @@ pub mod collapsed;
 mod complete;
 pub mod cq;
 pub mod cqe;
+#[cfg(feature = "capi")]
+pub mod description;
 pub mod doorbell;
 mod inline;
 pub mod pacing;

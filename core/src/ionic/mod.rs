@@ -71,6 +71,8 @@ pub mod collapsed;
 mod completion;
 pub mod cq;
 pub mod cqe;
+#[cfg(feature = "capi")]
+pub mod description;
 pub mod doorbell;
 pub mod plan;
 pub mod qp;

@@ -1,7 +1,8 @@
-//! `dv layout header`: the layouts as a C11 header, for C, C++ and HIP or CUDA projects.
+//! `dv layout header`: layouts and descriptions as a C11 header, for C, C++ and HIP or CUDA projects.
 
 use std::fmt::Write as _;
 
+use directverbs::description;
 use directverbs::layout::{self, ByteOrder, Field, Layout};
 
 use super::words;
@@ -39,14 +40,20 @@ const EPILOGUE: &str = "
 pub fn header() -> String {
     let mut out = PROLOGUE.to_owned();
     for layout in layout::all() {
-        structure(layout, &mut out);
+        structure(layout, " __attribute__((packed))", &mut out);
+    }
+    // Writing to a `String` does not fail.
+    let _ = writeln!(out, "\n/* Descriptions of devices and queues, in the host's byte order. */");
+    let _ = writeln!(out, "#define DV_DESCRIPTION_VERSION {}", description::VERSION);
+    let _ = writeln!(out, "#define DV_DESCRIPTION_NONE {:#x}u", description::NONE);
+    for description in description::all() {
+        structure(description, "", &mut out);
     }
     out + EPILOGUE
 }
 
-fn structure(layout: &Layout, out: &mut String) {
+fn structure(layout: &Layout, attribute: &str, out: &mut String) {
     let name = format!("dv_{}_{}", layout.family, snake(layout.name));
-    // Writing to a `String` does not fail.
     let _ = writeln!(out, "\n/* {} */", comment(layout.doc));
     let _ = writeln!(out, "struct {name} {{");
     for field in layout.fields {
@@ -54,7 +61,7 @@ fn structure(layout: &Layout, out: &mut String) {
         let count = if count == 1 { String::new() } else { format!("[{count}]") };
         let _ = writeln!(out, "\t{kind} {}{count}; /* {} */", field.name, comment(field.doc));
     }
-    out.push_str("} __attribute__((packed));\n");
+    let _ = writeln!(out, "}}{attribute};");
     let _ = writeln!(out, "_Static_assert(sizeof(struct {name}) == {}, \"size of {name}\");", layout.size);
     for field in layout.fields {
         let (place, size) = (field.offset, field.size);
@@ -80,6 +87,7 @@ fn c_type(field: &Field) -> (String, usize) {
     match (field.order, words::element(field)) {
         (ByteOrder::Bytes, _) | (_, 1) => ("uint8_t".into(), field.size),
         (ByteOrder::Little, bytes) => (format!("dv_le{}", 8 * bytes), field.size / bytes),
+        (ByteOrder::Native, bytes) => (format!("uint{}_t", 8 * bytes), field.size / bytes),
         (ByteOrder::Big, bytes) => (format!("dv_be{}", 8 * bytes), field.size / bytes),
     }
 }

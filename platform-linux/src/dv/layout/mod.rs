@@ -16,6 +16,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use directverbs::description;
 use directverbs::layout::{self, Layout};
 
 use crate::Failure;
@@ -98,18 +99,23 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Layouts and descriptions.
+fn structures() -> impl Iterator<Item = &'static Layout> {
+    layout::all().chain(description::all())
+}
+
 fn find(name: &str) -> Result<&'static Layout, Failure> {
     let wanted = |l: &&Layout| l.name == name || format!("{}:{}", l.family, l.name) == name;
     let of_kernel = |l: &&Layout| !l.kernel.is_empty() && l.kernel == name;
-    let mut found = layout::all().filter(wanted);
-    let mut by_kernel = layout::all().filter(of_kernel);
+    let mut found = structures().filter(wanted);
+    let mut by_kernel = structures().filter(of_kernel);
     match (found.next(), found.next(), by_kernel.next(), by_kernel.next()) {
         (Some(one), None, ..) | (None, _, Some(one), None) => Ok(one),
         (None, _, None, _) => {
             Err(Failure::Usage(format!("no structure is called `{name}`; `dv layout list` lists them")))
         }
         _ => {
-            let all: Vec<_> = layout::all()
+            let all: Vec<_> = structures()
                 .filter(|l| wanted(l) || of_kernel(l))
                 .map(|l| format!("{}:{}", l.family, l.name))
                 .collect();
@@ -119,11 +125,11 @@ fn find(name: &str) -> Result<&'static Layout, Failure> {
 }
 
 fn list() -> String {
-    let mut out = format!("{:<8} {:<18} {:<22} {:>5}  WHAT\n", "FAMILY", "NAME", "KERNEL", "BYTES");
-    for l in layout::all() {
+    let mut out = format!("{:<8} {:<20} {:<22} {:>5}  WHAT\n", "FAMILY", "NAME", "KERNEL", "BYTES");
+    for l in structures() {
         let kernel = if l.kernel.is_empty() { "-" } else { l.kernel };
         let what = diagram::first_sentence(l.doc);
-        out += &format!("{:<8} {:<18} {kernel:<22} {:>5}  {what}\n", l.family, l.name, l.size);
+        out += &format!("{:<8} {:<20} {kernel:<22} {:>5}  {what}\n", l.family, l.name, l.size);
     }
     out
 }

@@ -18,7 +18,8 @@ pub fn value(bytes: &[u8], order: ByteOrder) -> u64 {
     let push = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
     match order {
         ByteOrder::Big => bytes.iter().fold(0, push),
-        ByteOrder::Bytes | ByteOrder::Little => bytes.iter().rev().fold(0, push),
+        ByteOrder::Native if cfg!(target_endian = "big") => bytes.iter().fold(0, push),
+        ByteOrder::Bytes | ByteOrder::Little | ByteOrder::Native => bytes.iter().rev().fold(0, push),
     }
 }
 
@@ -45,6 +46,7 @@ pub fn order(order: ByteOrder) -> &'static str {
         ByteOrder::Bytes => "bytes",
         ByteOrder::Little => "little-endian",
         ByteOrder::Big => "big-endian",
+        ByteOrder::Native => "native",
     }
 }
 

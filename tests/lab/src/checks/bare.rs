@@ -15,6 +15,7 @@ const BUILDS: &[(&str, &str, bool)] = &[
     ("directverbs", "bnxt-re", false),
     ("directverbs", "ionic", false),
     ("directverbs", "bnxt-re,ionic", false),
+    ("directverbs", "bnxt-re,ionic,capi", false),
     ("directverbs", "bnxt-re,ionic,alloc", true),
     ("directverbs-workload", "", false),
 ];

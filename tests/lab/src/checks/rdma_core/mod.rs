@@ -93,7 +93,7 @@ fn compare(ours: &Layout, pair: &Pair, theirs: &Measured) -> Result<()> {
             return differs(format!("{name} in bytes {here} here, {}..{} there", at, at + found.size));
         }
         let order_differs = match field.order {
-            ByteOrder::Bytes => false,
+            ByteOrder::Bytes | ByteOrder::Native => false,
             ByteOrder::Little => found.order == 'B',
             ByteOrder::Big => found.order == 'L' || field.offset != at || field.size != found.size,
         };
