@@ -539,19 +539,25 @@ impl<'m> CompletionQueue<'m> {
         D: Doorbell,
     {
         match self.poll_plain(endpoints, doorbell, out) {
-            Some(filled) => Ok(filled),
-            None => self.take_fault(),
+            Ok(filled) => Ok(filled),
+            Err(filled) => match self.poll_rest(endpoints, doorbell, out, filled) {
+                Some(filled) => Ok(filled),
+                None => self.take_fault(),
+            },
         }
     }
 
-    /// Polls as long as there is success of one request after another. `None` if there is a fault to be returned.
+    /// Polls as long as there is success of one request after another.
+    ///
+    /// # Errors
+    /// How many there were before something else.
     #[inline(always)]
     fn poll_plain<'q, S, M, E, X, D>(
         &mut self,
         endpoints: &mut E,
         doorbell: &D,
         out: &mut [WorkCompletion],
-    ) -> Option<usize>
+    ) -> Result<usize, usize>
     where
         S: Store + 'q,
         M: DeviceMemory + 'q,
@@ -560,22 +566,22 @@ impl<'m> CompletionQueue<'m> {
     {
         let mut filled = 0;
         if self.busy {
-            return self.poll_rest(endpoints, doorbell, out, filled);
+            return Err(filled);
         }
         while let Some(wc) = out.get_mut(filled) {
             let Some(cqe) = self.front.look(doorbell) else {
                 if self.front.flushes(endpoints.flush_seq()) {
-                    return self.poll_rest(endpoints, doorbell, out, filled);
+                    return Err(filled);
                 }
                 break;
             };
             if !self.front.take_one(cqe, endpoints, wc) {
-                return self.poll_rest(endpoints, doorbell, out, filled);
+                return Err(filled);
             }
             filled += 1;
         }
         self.front.sync_if_due(doorbell);
-        Some(filled)
+        Ok(filled)
     }
 
     /// Goes on with a poll of which there is more than success of one request after another. `None` if there is a fault

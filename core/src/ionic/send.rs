@@ -134,9 +134,9 @@ pub struct SendQueue<'m, S: Store, M = NoDeviceMemory> {
     pub(super) qp: QpId,
     /// Flags of the next WQE, whatever the request: the color, and that a completion is reported if it is for all.
     always: u32,
-    /// First half of word 1 of the next WQE, and the flags of its record, if it is an RDMA WRITE of one SGE: by the
-    /// request's lowest two flags.
-    write: [(u32, SqFlags); 4],
+    /// First half of word 1 of the next WQE, and operation and flags of its record, if it is an RDMA WRITE of one SGE: by
+    /// the request's lowest two flags.
+    write: [(u32, WcOpcode, SqFlags); 4],
     /// Requests so far that take no message number: the next message's number is the producer less this.
     unnumbered: u32,
     /// Number of the first message not acknowledged. The lowest 24 bits count.
@@ -191,7 +191,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             cq: config.cq,
             qp: config.qp,
             always: 0,
-            write: [(0, SqFlags::empty()); 4],
+            write: [(0, WcOpcode::RdmaWrite, SqFlags::empty()); 4],
             unnumbered: 0,
             msn_cons: 0,
             acked: 0,
@@ -300,14 +300,17 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         self.always = head(0, 0, flags);
         let [a, b, c, d, ..] = FLAGS;
         let write = head(self.opcodes[SqOp::Write as usize], 1, WqeFlags::new()) | self.always;
-        self.write = [a, b, c, d].map(|flags| (flags | write, record_flags(flags | write, true)));
+        self.write = [a, b, c, d].map(|flags| {
+            let head = flags | write;
+            (head, WcOpcode::RdmaWrite, record_flags(head, true))
+        });
     }
 
     /// The ring begins anew.
     #[inline(always)]
     fn turn_color(&mut self) {
         self.always ^= COLOR;
-        for (head, _) in &mut self.write {
+        for (head, ..) in &mut self.write {
             *head ^= COLOR;
         }
     }
@@ -450,7 +453,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             return false;
         }
         let [a, b] = sge_words(sge);
-        let (head, flags) = self.write[usize::from(request.flags.bits() & 3)];
+        let (head, opcode, flags) = self.write[usize::from(request.flags.bits() & 3)];
         let wqe = Wqe {
             head,
             flags,
@@ -458,7 +461,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
             words: [to.addr.swap_bytes(), be_pair(to.rkey.get(), sge.length)],
             payload: Some([a, b, 0, 0]),
             length: sge.length,
-            opcode: WcOpcode::RdmaWrite,
+            opcode,
         };
         self.store(request.wr_id, &wqe);
         true
