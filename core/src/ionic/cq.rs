@@ -10,7 +10,7 @@ use super::cqe::{CqeType, IdxTimestamp, QTF_OFFSET, QidTypeFlags, RecvCqe, SendC
 use super::doorbell::{DbRing, QueueDoorbell, QueueType, RingIdx};
 use super::plan::{CqPlan, RingPlan};
 use super::qp::QueuePair;
-use crate::queue::{DeviceMemory, Doorbell, EntryRing, RingMemory, Store};
+use crate::queue::{DeviceMemory, Doorbell, Entry, EntryRing, ReadRing, RingMemory, Store};
 use crate::verbs::{CqFault, CqId, Endpoints, FaultKind, MemoryError, Pollable, QpId, WorkCompletion};
 
 /// Word of a CQE whose high half holds the color.
@@ -68,15 +68,13 @@ impl Cqe {
 /// The ring of one pipeline. Positions count on without wrapping; a CQE is at its position modulo the depth.
 #[derive(Debug)]
 pub struct CqRing<'m> {
-    cqes: EntryRing<'m, 4>,
+    cqes: ReadRing<'m, 4>,
     doorbell: QueueDoorbell,
     id: CqId,
-    /// Position of the next entry to read.
-    prod: u32,
-    /// Position that the device was last told of.
+    /// Index that the device was last told of.
     cons: u32,
-    /// [`COLOR`] if new entries have it, or 0.
-    color: u32,
+    /// [`SUCCESS`], and [`COLOR`] if new entries have it.
+    success: u32,
     reserve: i32,
     credit: Credit,
     /// Credit at which the doorbell is rung: none, or any if an arm is due.
@@ -93,21 +91,51 @@ pub struct CqRing<'m> {
 /// The color in the high half of a CQE's last word.
 const COLOR: u32 = QidTypeFlags::new().with_color(true).into_bits().swap_bytes();
 
+/// That half, but for the queue pair and the color, when messages have completed with success.
+const SUCCESS: u32 = QidTypeFlags::new().with_cqe_type(CqeType::SEND_MSN.0).into_bits().swap_bytes();
+
+/// What in it tells success of messages from the rest, besides the color.
+const KIND: u32 =
+    QidTypeFlags::new().with_cqe_type(7).with_error(true).with_color(true).into_bits().swap_bytes();
+
+/// The high half of a CQE's last word, as it differs from a new one's that tells of success.
+#[derive(Clone, Copy)]
+struct Seen(u32);
+
+impl Seen {
+    /// Whether the CQE is new.
+    #[inline(always)]
+    const fn is_new(self) -> bool {
+        self.0 & COLOR == 0
+    }
+
+    /// Whether it is new, and tells that messages have completed with success.
+    #[inline(always)]
+    const fn is_success(self) -> bool {
+        self.0 & KIND == 0
+    }
+
+    /// The queue pair it names.
+    #[inline(always)]
+    const fn qid(self) -> u32 {
+        QidTypeFlags::from_bits(self.0.swap_bytes()).qid()
+    }
+}
+
 /// More than any [`Endpoints::flush_seq`].
 const UNKNOWN: u64 = u64::MAX;
 
 impl<'m> CqRing<'m> {
     fn build(id: CqId, qtype: QueueType, plan: &CqPlan, memory: RingMemory<'m>) -> Result<Self, MemoryError> {
         let RingPlan { depth_log2, stride_log2 } = plan.ring;
-        let cqes = EntryRing::new("completion ring", memory, depth_log2, stride_log2)?;
+        let cqes = ReadRing::new(EntryRing::new("completion ring", memory, depth_log2, stride_log2)?)?;
         Ok(Self {
-            reserve: cqes.mask() as i32,
+            reserve: cqes.ring().mask() as i32,
             cqes,
             doorbell: QueueDoorbell::completion_queue(qtype, id),
             id,
-            prod: 0,
             cons: 0,
-            color: COLOR,
+            success: SUCCESS | COLOR,
             credit: Credit(0),
             sync_at: 0,
             stale: 0,
@@ -130,7 +158,7 @@ impl<'m> CqRing<'m> {
         memory: RingMemory<'m>,
     ) -> Result<Self, MemoryError> {
         let mut ring = Self::build(id, qtype, plan, memory)?;
-        ring.cqes.bytes().zero();
+        ring.cqes.ring_mut().bytes().zero();
         Ok(ring)
     }
 
@@ -146,20 +174,22 @@ impl<'m> CqRing<'m> {
         state: &CqState,
     ) -> Result<Self, MemoryError> {
         let mut ring = Self::build(id, qtype, plan, memory)?;
+        let mut prod = 0;
         let indices = [
-            ("prod", state.prod, &mut ring.prod),
+            ("prod", state.prod, &mut prod),
             ("cons", state.cons, &mut ring.cons),
             ("arm_any", state.arm_any, &mut ring.arm_any),
             ("arm_solicited", state.arm_solicited, &mut ring.arm_solicited),
         ];
         for (what, value, field) in indices {
-            if u32::from(value) > ring.cqes.mask() {
+            if u32::from(value) > ring.cqes.ring().mask() {
                 let bits = plan.ring.depth_log2.into();
                 return Err(MemoryError::OutOfRange { what, value: value.into(), bits });
             }
             *field = value.into();
         }
-        ring.color = if state.color { COLOR } else { 0 };
+        ring.cqes.set_index(prod);
+        ring.success = if state.color { SUCCESS | COLOR } else { SUCCESS };
         (ring.reserve, ring.credit) = (state.reserve, Credit(state.reserve_pending));
         (ring.stale, ring.left) = (state.stale, state.left);
         ring.set_arm(state.deferred_arm);
@@ -174,11 +204,11 @@ impl<'m> CqRing<'m> {
 
     /// Its state as plain data.
     pub fn state(&self) -> CqState {
-        let index = |position| self.cqes.index(position) as u16;
+        let index = |position| self.cqes.ring().index(position) as u16;
         CqState {
-            prod: index(self.prod),
+            prod: self.cqes.index() as u16,
             cons: index(self.cons),
-            color: self.color != 0,
+            color: self.success & COLOR != 0,
             reserve: self.reserve,
             reserve_pending: self.credit.0,
             stale: self.stale,
@@ -196,9 +226,27 @@ impl<'m> CqRing<'m> {
         self.sync_if_due(doorbell);
     }
 
+    /// Whether one request can be posted without ringing the doorbell.
+    #[inline(always)]
+    pub(super) const fn has_credit(&self) -> bool {
+        self.reserve.wrapping_sub(1) > self.sync_at
+    }
+
+    /// Spends credit for one request, without looking whether the doorbell is to be rung.
+    #[inline(always)]
+    pub(super) const fn spend_one(&mut self) {
+        self.reserve = self.reserve.wrapping_sub(1);
+    }
+
+    /// Whether the doorbell is to be rung.
+    #[inline(always)]
+    const fn sync_is_due(&self) -> bool {
+        self.reserve <= self.sync_at
+    }
+
     #[inline(always)]
     fn sync_if_due<D: Doorbell>(&mut self, doorbell: &D) {
-        if self.reserve <= self.sync_at {
+        if self.sync_is_due() {
             self.sync(doorbell);
         }
     }
@@ -206,11 +254,12 @@ impl<'m> CqRing<'m> {
     #[cold]
     #[inline(never)]
     fn sync<D: Doorbell>(&mut self, doorbell: &D) {
-        if self.cqes.index(self.cons) != self.cqes.index(self.prod) {
-            self.reserve = self.reserve.saturating_add(self.credit.0).min(self.cqes.mask() as i32);
+        let prod = self.cqes.index();
+        if self.cons != prod {
+            self.reserve = self.reserve.saturating_add(self.credit.0).min(self.cqes.ring().mask() as i32);
             self.credit = Credit(0);
-            self.cons = self.prod;
-            self.ring(DbRing::Index, self.prod, doorbell);
+            self.cons = prod;
+            self.ring(DbRing::Index, prod, doorbell);
         }
         if let Some(solicited_only) = self.deferred_arm {
             if solicited_only {
@@ -225,7 +274,7 @@ impl<'m> CqRing<'m> {
     }
 
     fn ring<D: Doorbell>(&self, ring: DbRing, position: u32, doorbell: &D) {
-        let index = RingIdx(self.cqes.index(position) as u16);
+        let index = RingIdx(self.cqes.ring().index(position) as u16);
         doorbell.store(self.doorbell.register(), self.doorbell.word(ring, index));
     }
 
@@ -241,64 +290,71 @@ impl<'m> CqRing<'m> {
 
     /// Gives the CQEs of `qid` that were not polled a number that no queue pair has, and counts them.
     fn neutralise(&mut self, qid: u32) -> u32 {
-        let (mut position, mut color, mut stale) = (self.prod, self.color, 0);
-        for _ in 0..=self.cqes.mask() {
-            let word = self.cqes.entry(position).load_valid_high::<QTF_WORD>();
+        let prod = self.cqes.index();
+        let ring = self.cqes.ring_mut();
+        let (mut position, mut color, mut stale) = (prod, self.success & COLOR, 0);
+        for _ in 0..=ring.mask() {
+            let word = ring.entry(position).load_valid_high::<QTF_WORD>();
             if word & COLOR != color {
                 break;
             }
             let qtf = QidTypeFlags::from_bits(word.swap_bytes());
             if qtf.qid() == qid {
                 let word = qtf.with_qid(STALE_QID).into_bits().swap_bytes();
-                self.cqes.slot(position).store_high::<QTF_WORD>(word);
+                ring.slot(position).store_high::<QTF_WORD>(word);
                 stale += 1;
             }
             position = position.wrapping_add(1);
-            if self.cqes.index(position) == 0 {
+            if ring.index(position) == 0 {
                 color ^= COLOR;
             }
         }
         stale
     }
 
-    /// The next CQE, if it is new.
+    /// Looks at a CQE.
     #[inline(always)]
-    fn look<D: Doorbell>(&self, doorbell: &D) -> Option<Cqe> {
-        let entry = self.cqes.entry(self.prod);
-        if (entry.load_valid_high::<QTF_WORD>() ^ self.color) & COLOR != 0 {
-            return None;
-        }
-        doorbell.from_device();
-        Some(Cqe(entry.load()))
+    fn look(&self, cqe: Entry<'_, 4>) -> Seen {
+        Seen(cqe.load_valid_high::<QTF_WORD>() ^ self.success)
     }
 
     /// Goes on to the next CQE.
     #[inline(always)]
     fn advance(&mut self) {
-        self.prod = self.prod.wrapping_add(1);
-        if self.cqes.index(self.prod) == 0 {
+        if self.cqes.advance() {
             core::hint::cold_path();
-            self.color ^= COLOR;
+            self.success ^= COLOR;
         }
     }
 
-    /// Takes what most CQEs are: success of the oldest request, which was signaled. `false`, and nothing was done, if it
-    /// is something else.
+    /// Takes what most CQEs are: success of the oldest request, which was signaled. Nothing was done if it is something
+    /// else.
+    ///
+    /// # Errors
+    /// What was seen instead.
     #[inline(always)]
-    fn take_one<'q, S, M, E, X>(&mut self, cqe: Cqe, endpoints: &mut E, wc: &mut WorkCompletion) -> bool
+    fn take_one<'q, S, M, E, X, D>(
+        &mut self,
+        endpoints: &mut E,
+        doorbell: &D,
+        wc: &mut WorkCompletion,
+    ) -> Result<(), Seen>
     where
         S: Store + 'q,
         M: DeviceMemory + 'q,
         E: Endpoints<QueuePair<'q, S, M>, X>,
+        D: Doorbell,
     {
-        let (cqe, id) = (cqe.send(), self.id);
-        let qtf = QidTypeFlags::from_bits(cqe.qid_type_flags.get());
-        if qtf.error() || qtf.cqe_type() != CqeType::SEND_MSN.0 {
-            return false;
+        let entry = self.cqes.entry();
+        let seen = self.look(entry);
+        if !seen.is_success() {
+            return Err(seen);
         }
-        let (qid, msn) = (qtf.qid(), cqe.msg_msn.get());
-        let done = endpoints.with_qp(qid, move |qp| qp.sq.complete_one(id, msn));
-        let Some(done) = done.filter(|done| done.plain) else { return false };
+        doorbell.from_device();
+        let (cqe, id, qid) = (Cqe(entry.load()).send(), self.id, seen.qid());
+        let msn = cqe.msg_msn.get();
+        let done = endpoints.with_qp_at_hand(qid, move |qp| qp.sq.complete_one(id, msn));
+        let Some(done) = done.filter(|done| done.plain) else { return Err(seen) };
         let time = IdxTimestamp::from_bits(cqe.npg_wqe_idx_timestamp.get());
         *wc = WorkCompletion {
             wr_id: done.wr_id,
@@ -310,7 +366,13 @@ impl<'m> CqRing<'m> {
         };
         self.credit.add(1);
         self.advance();
-        true
+        Ok(())
+    }
+
+    /// Whether a poll that has seen this has nothing left to do but to ring: it is old, and there is nothing new to flush.
+    #[inline(always)]
+    fn is_done(&self, seen: Seen, flush_seq: u32) -> bool {
+        !seen.is_new() && !self.flushes(flush_seq)
     }
 
     /// Fills `slots` with what this ring has.
@@ -335,22 +397,23 @@ impl<'m> CqRing<'m> {
         }
         let mut result = Ok(());
         // A device that goes on writing cannot keep the poller for more than one pass.
-        for _ in 0..=self.cqes.mask() {
+        for _ in 0..=self.cqes.ring().mask() {
             if slots.len() == 0 {
                 break;
             }
-            let Some(cqe) = self.look(doorbell) else {
-                self.flush(endpoints, slots);
-                break;
-            };
-            let entry = self.cqes.index(self.prod);
             let mut wc = WorkCompletion::default();
-            if self.take_one(cqe, endpoints, &mut wc) {
+            let Err(seen) = self.take_one(endpoints, doorbell, &mut wc) else {
                 if let Some(slot) = slots.next() {
                     *slot = wc;
                 }
                 continue;
+            };
+            if !seen.is_new() {
+                self.flush(endpoints, slots);
+                break;
             }
+            doorbell.from_device();
+            let (cqe, entry) = (Cqe(self.cqes.entry().load()), self.cqes.index());
             self.advance();
             if let Err(kind) = self.take(cqe, endpoints, slots) {
                 result = Err(CqFault { cq: self.id, entry, kind, cqe: cqe.bytes() });
@@ -474,7 +537,7 @@ impl<'m> CompletionQueue<'m> {
         }
         let (front_udma, front, back) = match rings {
             [None, None] => return Err(MemoryError::Mismatch("a completion queue has at least one ring")),
-            [Some(a), Some(b)] if a.cqes.memory().overlaps(b.cqes.memory()) => {
+            [Some(a), Some(b)] if a.cqes.ring().memory().overlaps(b.cqes.ring().memory()) => {
                 return Err(MemoryError::Overlap("completion ring 0", "completion ring 1"));
             }
             [Some(a), Some(b)] if a.id == b.id => {
@@ -516,6 +579,12 @@ impl<'m> CompletionQueue<'m> {
         }
     }
 
+    /// The ring on the first pipeline that it has one on.
+    #[inline(always)]
+    pub(super) const fn front_mut(&mut self) -> &mut CqRing<'m> {
+        &mut self.front
+    }
+
     fn rings_mut(&mut self) -> impl Iterator<Item = &mut CqRing<'m>> {
         core::iter::once(&mut self.front).chain(&mut self.back)
     }
@@ -538,50 +607,59 @@ impl<'m> CompletionQueue<'m> {
         E: Endpoints<QueuePair<'q, S, M>, X>,
         D: Doorbell,
     {
-        match self.poll_plain(endpoints, doorbell, out) {
-            Ok(filled) => Ok(filled),
-            Err(filled) => match self.poll_rest(endpoints, doorbell, out, filled) {
-                Some(filled) => Ok(filled),
-                None => self.take_fault(),
-            },
+        // What most polls find, nothing or one completion, needs few registers and no frame: it is handled here, and all
+        // else in a function that is not inlined.
+        let mut filled = 0;
+        if !self.busy
+            && let Some(wc) = out.first_mut()
+        {
+            let seen = match self.front.take_one(endpoints, doorbell, wc) {
+                Err(seen) => seen,
+                Ok(()) => {
+                    filled = 1;
+                    self.front.look(self.front.cqes.entry())
+                }
+            };
+            if self.front.is_done(seen, endpoints.flush_seq()) && !self.front.sync_is_due() {
+                return Ok(filled);
+            }
+        }
+        match self.poll_more(endpoints, doorbell, out, filled) {
+            Some(filled) => Ok(filled),
+            None => self.take_fault(),
         }
     }
 
-    /// Polls as long as there is success of one request after another.
-    ///
-    /// # Errors
-    /// How many there were before something else.
-    #[inline(always)]
-    fn poll_plain<'q, S, M, E, X, D>(
+    /// Goes on with a poll that has found `filled` completions. `None` if there is a fault to be returned.
+    #[inline(never)]
+    fn poll_more<'q, S, M, E, X, D>(
         &mut self,
         endpoints: &mut E,
         doorbell: &D,
         out: &mut [WorkCompletion],
-    ) -> Result<usize, usize>
+        filled: usize,
+    ) -> Option<usize>
     where
         S: Store + 'q,
         M: DeviceMemory + 'q,
         E: Endpoints<QueuePair<'q, S, M>, X>,
         D: Doorbell,
     {
-        let mut filled = 0;
+        let mut filled = filled;
         if self.busy {
-            return Err(filled);
+            return self.poll_rest(endpoints, doorbell, out, filled);
         }
         while let Some(wc) = out.get_mut(filled) {
-            let Some(cqe) = self.front.look(doorbell) else {
-                if self.front.flushes(endpoints.flush_seq()) {
-                    return Err(filled);
+            if let Err(seen) = self.front.take_one(endpoints, doorbell, wc) {
+                if self.front.is_done(seen, endpoints.flush_seq()) {
+                    break;
                 }
-                break;
-            };
-            if !self.front.take_one(cqe, endpoints, wc) {
-                return Err(filled);
+                return self.poll_rest(endpoints, doorbell, out, filled);
             }
             filled += 1;
         }
         self.front.sync_if_due(doorbell);
-        Ok(filled)
+        Some(filled)
     }
 
     /// Goes on with a poll of which there is more than success of one request after another. `None` if there is a fault

@@ -227,7 +227,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
     fn put_one_sge(&mut self, request: &RecvRequest<'_>) -> bool {
         let prod = self.ring.prod;
         let [sge] = request.sges else { return false };
-        if sge.length >= MAX_LENGTH || !self.ring.plain(prod) || self.record_mut(prod).extent != 0 {
+        if sge.length >= MAX_LENGTH || !self.ring.is_plain() || self.record_mut(prod).extent != 0 {
             return false;
         }
         let [a, b] = sge_words(sge);
@@ -240,6 +240,9 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
     /// Writes the WQE of a request of any form, or says why it cannot be posted.
     #[inline(never)]
     fn put_any(&mut self, request: &RecvRequest<'_>) -> Result<(), PostError> {
+        if !self.ring.is_plain() {
+            self.ring.look_ahead();
+        }
         let position = self.ring.prod;
         self.ring.room(position)?;
         let payload = self.ring.sges(position, request.sges)?;
@@ -265,7 +268,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         }
         let flags = WqeFlags::new().with_format(payload.spec);
         slot.store_release::<1>(header(head(0, payload.sges, flags), payload.length));
-        self.ring.prod = prod.wrapping_add(1);
+        self.ring.go_on();
     }
 
     /// Tells the device of the last `count` requests: first the completion queue's doorbell if its credit is spent, then
@@ -280,7 +283,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
     #[cold]
     fn take_back(&mut self, start: u32) {
         while self.ring.prod != start {
-            self.ring.prod = self.ring.prod.wrapping_sub(1);
+            self.ring.go_to(self.ring.prod.wrapping_sub(1));
             self.record_mut(self.ring.prod).posted = false;
         }
     }

@@ -7,9 +7,7 @@ use super::cq::CqRing;
 use super::doorbell::QueueDoorbell;
 use super::plan::WorkQueuePlan;
 use super::request::{self, Body};
-use super::work::{
-    Flush, MAX_LENGTH, QueueMemory, WorkRing, be_pair, head, header, long, sge_words, store_payload,
-};
+use super::work::{Flush, MAX_LENGTH, QueueMemory, WorkRing, be_pair, head, header, long, store_payload};
 use super::wqe::{Opcodes, RdmaVersion, SqOp, WQE_MIN, WqeFlags};
 use crate::queue::{DeviceMemory, Doorbell, Store};
 use crate::verbs::{
@@ -132,10 +130,11 @@ pub struct SendQueue<'m, S: Store, M = NoDeviceMemory> {
     signal_all: bool,
     pub(super) cq: CqId,
     pub(super) qp: QpId,
-    /// Flags of the next WQE, whatever the request: the color, and that a completion is reported if it is for all.
+    /// Flags of every WQE: that a completion is reported if it is for all, and the color of the laps whose positions have
+    /// the bit above the index clear. The other laps have the other color.
     always: u32,
-    /// First half of word 1 of the next WQE, and operation and flags of its record, if it is an RDMA WRITE of one SGE: by
-    /// the request's lowest two flags.
+    /// First half of word 1 of a WQE, and operation and flags of its record, if it is an RDMA WRITE of one SGE: by the
+    /// request's lowest two flags. It is right for the lap that [`WorkRing::look_ahead`] has looked at.
     write: [(u32, WcOpcode, SqFlags); 4],
     /// Requests so far that take no message number: the next message's number is the producer less this.
     unnumbered: u32,
@@ -295,23 +294,35 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         self.acked = acked;
     }
 
+    /// Sets the color of the WQE at the producer.
     fn set_color(&mut self, color: bool) {
-        let flags = WqeFlags::new().with_color(color).with_signaled(self.signal_all);
-        self.always = head(0, 0, flags);
-        let [a, b, c, d, ..] = FLAGS;
-        let write = head(self.opcodes[SqOp::Write as usize], 1, WqeFlags::new()) | self.always;
-        self.write = [a, b, c, d].map(|flags| {
-            let head = flags | write;
-            (head, WcOpcode::RdmaWrite, record_flags(head, true))
-        });
+        self.always = head(0, 0, WqeFlags::new().with_signaled(self.signal_all));
+        if color != (self.always_at(self.ring.prod) & COLOR != 0) {
+            self.always ^= COLOR;
+        }
+        self.ring.go_to(self.ring.prod);
     }
 
-    /// The ring begins anew.
+    /// Flags of the WQE at `position`, whatever the request.
     #[inline(always)]
-    fn turn_color(&mut self) {
-        self.always ^= COLOR;
-        for (head, ..) in &mut self.write {
-            *head ^= COLOR;
+    fn always_at(&self, position: u32) -> u32 {
+        let odd = position & self.ring.wqes.mask().wrapping_add(1) != 0;
+        if odd { self.always ^ COLOR } else { self.always }
+    }
+
+    /// See [`WorkRing::look_ahead`].
+    #[cold]
+    #[inline(never)]
+    fn look_ahead(&mut self) {
+        self.ring.look_ahead();
+        if self.ring.is_plain() {
+            let write = head(self.opcodes[SqOp::Write as usize], 1, WqeFlags::new());
+            let [a, b, c, d, ..] = FLAGS;
+            let write = write | self.always_at(self.ring.prod);
+            self.write = [a, b, c, d].map(|flags| {
+                let head = flags | write;
+                (head, WcOpcode::RdmaWrite, record_flags(head, true))
+            });
         }
     }
 
@@ -328,7 +339,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         SqState {
             prod: self.ring.wqes.index(self.ring.prod) as u16,
             cons: self.ring.wqes.index(self.ring.cons) as u16,
-            color: self.always & COLOR != 0,
+            color: self.always_at(self.ring.prod) & COLOR != 0,
             msn_prod: self.msn_prod() & MSN_MASK,
             msn_cons: self.msn_cons & MSN_MASK,
             flush: self.ring.flush() == Flush::Yes,
@@ -390,11 +401,28 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         Err(PostError::WrongCq { given: cq.id(), attached: self.cq })
     }
 
+    /// Posts the one request if it is of the plainest form and nothing else is to be done. `false`, and nothing was done, if
+    /// not.
+    #[inline(always)]
+    pub(super) fn post_write<D: Doorbell>(
+        &mut self,
+        cq: &mut CqRing<'_>,
+        request: &SendRequest<'_>,
+        doorbell: &D,
+    ) -> bool {
+        if cq.id() != self.cq || !cq.has_credit() || !self.put_write(request) {
+            return false;
+        }
+        cq.spend_one();
+        self.ring.publish(1, doorbell);
+        true
+    }
+
     /// Posts all of `requests` under one doorbell, or none. `cq` is the ring that [`SendConfig::cq`] names.
     ///
     /// # Errors
     /// Another ring, or the first request that cannot be posted.
-    #[inline(always)]
+    #[inline(never)]
     pub fn post<D: Doorbell>(
         &mut self,
         cq: &mut CqRing<'_>,
@@ -407,25 +435,6 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         }
         let start = self.ring.prod;
         for request in requests {
-            if !self.put_write(request) {
-                return self.post_rest(start, cq, requests, doorbell);
-            }
-        }
-        self.tell(requests.len() as u32, cq, doorbell);
-        Ok(())
-    }
-
-    /// Goes on with a batch from `start` on that has met something else than the plainest request.
-    #[inline(never)]
-    fn post_rest<D: Doorbell>(
-        &mut self,
-        start: u32,
-        cq: &mut CqRing<'_>,
-        requests: &[SendRequest<'_>],
-        doorbell: &D,
-    ) -> Result<(), BatchError> {
-        let written = self.ring.prod.wrapping_sub(start) as usize;
-        for request in requests.get(written..).unwrap_or_default() {
             if let Err(error) = self.put(request) {
                 let index = self.ring.prod.wrapping_sub(start) as usize;
                 self.take_back(start);
@@ -446,30 +455,41 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
     /// else, or wrong.
     #[inline(always)]
     fn put_write(&mut self, request: &SendRequest<'_>) -> bool {
-        let prod = self.ring.prod;
+        let position = self.ring.prod;
         let (SendOp::Write(to), Data::Sges([sge])) = (&request.op, &request.data) else { return false };
         let refused = request.flags.intersects(request::WRITE_REFUSES);
-        if refused || sge.length >= MAX_LENGTH || !self.ring.plain(prod) || self.record(prod).extent != 0 {
+        if refused || sge.length >= MAX_LENGTH || !self.ring.is_plain() {
             return false;
         }
-        let [a, b] = sge_words(sge);
+        let index = self.ring.wqes.index(position);
         let (head, opcode, flags) = self.write[usize::from(request.flags.bits() & 3)];
-        let wqe = Wqe {
-            head,
-            flags,
-            imm_data_key: 0,
-            words: [to.addr.swap_bytes(), be_pair(to.rkey.get(), sge.length)],
-            payload: Some([a, b, 0, 0]),
-            length: sge.length,
-            opcode,
-        };
-        self.store(request.wr_id, &wqe);
+        let record = self.ring.wqes.record_mut(position);
+        if record.extent != 0 {
+            return false;
+        }
+        (record.wr_id, record.length) = (request.wr_id, sge.length);
+        (record.opcode, record.flags) = (opcode, flags);
+        let (length, mut slot) = (sge.length.swap_bytes(), self.ring.wqes.slot(position));
+        slot.store::<0>(index.into());
+        slot.store::<2>(to.addr.swap_bytes());
+        slot.store_low::<3>(to.rkey.get().swap_bytes());
+        slot.store_high::<3>(length);
+        slot.store::<4>(sge.addr.swap_bytes());
+        slot.store_low::<5>(length);
+        slot.store_high::<5>(sge.lkey.get().swap_bytes());
+        slot.store::<6>(0);
+        slot.store::<7>(0);
+        slot.store_release::<1>(header(head, 0));
+        self.ring.prod = position.wrapping_add(1);
         true
     }
 
     /// Writes the WQE of a request of any form, or says why it cannot be posted.
     #[inline(never)]
     fn put_any(&mut self, request: &SendRequest<'_>) -> Result<(), PostError> {
+        if !self.ring.is_plain() {
+            self.look_ahead();
+        }
         let position = self.ring.prod;
         self.ring.room(position)?;
         let (qp_type, wc) = (self.qp_type, request::wc_opcode(&request.op));
@@ -482,7 +502,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         }
         let mut extent = WQE_MIN as u32;
         let mut wqe = Wqe {
-            head: flag_bits(request.flags) | self.always,
+            head: flag_bits(request.flags) | self.always_at(position),
             imm_data_key: parts.imm_data_key,
             words: [0; 2],
             payload: None,
@@ -545,11 +565,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         }
         // The device may look ahead for WQEs of the right color: the color comes last.
         slot.store_release::<1>(header(wqe.head, wqe.imm_data_key));
-        self.ring.prod = prod.wrapping_add(1);
-        if self.ring.wqes.index(self.ring.prod) == 0 {
-            core::hint::cold_path();
-            self.turn_color();
-        }
+        self.ring.go_on();
     }
 
     /// Tells the device of the last `count` requests: first the completion queue's doorbell if its credit is spent, then
@@ -564,14 +580,12 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
     #[cold]
     fn take_back(&mut self, start: u32) {
         while self.ring.prod != start {
-            if self.ring.wqes.index(self.ring.prod) == 0 {
-                self.turn_color();
-            }
-            self.ring.prod = self.ring.prod.wrapping_sub(1);
+            self.ring.go_to(self.ring.prod.wrapping_sub(1));
             let prod = self.ring.prod;
             let remote = self.record(prod).flags.contains(SqFlags::REMOTE);
             self.unnumbered = self.unnumbered.wrapping_sub((!remote).into());
-            self.ring.wqes.slot(prod).store_release::<1>(header(!self.always & COLOR, 0));
+            let other = !self.always_at(prod) & COLOR;
+            self.ring.wqes.slot(prod).store_release::<1>(header(other, 0));
         }
     }
 }

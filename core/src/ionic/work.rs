@@ -95,9 +95,11 @@ pub(super) struct WorkRing<'m, T: Copy + 'static, S: Store, M> {
     pub express_word: bool,
     /// Its requests may be of the plainest form.
     plain: bool,
-    /// Requests outstanding below which one of the plainest form is posted without further question: none if it is not
-    /// allowed, or flushed at once.
-    plain_room: u32,
+    /// The queue pair's state allows posting.
+    open: bool,
+    /// Position up to which requests of the plainest form are posted without further question: the queue takes them, there
+    /// is room, and the lap does not end. [`WorkRing::look_ahead`] sets it, and whatever makes it untrue sets it to `prod`.
+    stop: u32,
     pub spec: u32,
     pub max_sge: u32,
     pub max_inline: u32,
@@ -126,14 +128,15 @@ impl<'m, T: Copy + Default + 'static, S: Store, M: DeviceMemory> WorkRing<'m, T,
             return Err(MemoryError::Mismatch("express doorbells that the plan has no room for"));
         }
         let express_word = express && plan.ring.stride() == WQE_MIN as u32;
-        let mut ring = Self {
+        Ok(Self {
             wqes,
             doorbell,
             controller: cmb.map(|cmb| cmb.memory),
             grant,
             express_word,
             plain: connected && !express_word,
-            plain_room: 0,
+            open: true,
+            stop: 0,
             spec: plan.spec.into(),
             max_sge: plan.max_sge(express),
             max_inline: plan.max_inline(express),
@@ -141,9 +144,7 @@ impl<'m, T: Copy + Default + 'static, S: Store, M: DeviceMemory> WorkRing<'m, T,
             cons: 0,
             flush: Flush::No,
             flush_seq: 0,
-        };
-        ring.set_flush(Flush::No);
-        Ok(ring)
+        })
     }
 
     /// What was granted to it.
@@ -170,7 +171,7 @@ impl<'m, T: Copy + Default + 'static, S: Store, M: DeviceMemory> WorkRing<'m, T,
     pub fn set_indices(&mut self, prod: u16, cons: u16) {
         let used = u32::from(prod.wrapping_sub(cons)) & self.wqes.mask();
         self.cons = cons.into();
-        self.prod = self.cons + used;
+        self.go_to(self.cons + used);
     }
 }
 
@@ -197,7 +198,19 @@ impl<T: Copy + 'static, S: Store, M> WorkRing<'_, T, S, M> {
 
     pub fn set_flush(&mut self, flush: Flush) {
         self.flush = flush;
-        self.plain_room = if self.plain && flush != Flush::Yes { self.wqes.mask() } else { 0 };
+        self.stop = self.prod;
+    }
+
+    /// The queue pair's state allows posting, or does not.
+    pub fn set_open(&mut self, open: bool) {
+        self.open = open;
+        self.stop = self.prod;
+    }
+
+    /// Moves the producer.
+    pub fn go_to(&mut self, position: u32) {
+        self.prod = position;
+        self.stop = position;
     }
 
     /// Requests from the consumer up to `position`.
@@ -206,10 +219,30 @@ impl<T: Copy + 'static, S: Store, M> WorkRing<'_, T, S, M> {
         position.wrapping_sub(self.cons)
     }
 
-    /// Whether a request of the plainest form may go to `position`.
+    /// Whether the next request may be of the plainest form. If not, [`WorkRing::look_ahead`] may find that it may.
     #[inline(always)]
-    pub const fn plain(&self, position: u32) -> bool {
-        self.used(position) < self.plain_room
+    pub const fn is_plain(&self) -> bool {
+        self.prod != self.stop
+    }
+
+    /// Finds out how many of the plainest requests may follow, up to the end of the lap.
+    #[cold]
+    #[inline(never)]
+    pub fn look_ahead(&mut self) {
+        let takes = self.plain && self.open && self.flush != Flush::Yes;
+        let free = if takes { self.wqes.mask().saturating_sub(self.used(self.prod)) } else { 0 };
+        let lap = self.wqes.mask().wrapping_sub(self.wqes.index(self.prod)).wrapping_add(1);
+        self.stop = self.prod.wrapping_add(free.min(lap));
+    }
+
+    /// Goes on behind a request of any form.
+    #[inline(always)]
+    pub const fn go_on(&mut self) {
+        let stopped = !self.is_plain();
+        self.prod = self.prod.wrapping_add(1);
+        if stopped {
+            self.stop = self.prod;
+        }
     }
 
     /// Whether a request of any form may go to `position`; one that is flushed at once is a reason to look for flushes.

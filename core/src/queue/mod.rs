@@ -7,6 +7,7 @@ mod entries;
 mod index;
 mod phase;
 mod publish;
+mod reader;
 mod ring;
 mod sequence;
 mod shadow;
@@ -20,6 +21,7 @@ pub use entries::{EntryRing, RecordRing};
 pub use index::{MsnIdx, SlotIdx, WqeIdx};
 pub use phase::PhaseRing;
 pub use publish::Publisher;
+pub use reader::ReadRing;
 pub use ring::{Entry, RingMemory, Slot};
 pub use sequence::{Reservations, is_before};
 #[cfg(feature = "alloc")]

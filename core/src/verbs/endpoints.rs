@@ -17,6 +17,13 @@ pub trait Endpoints<Q, S> {
     /// Runs `f` on the queue pair with `key`.
     fn with_qp<R>(&mut self, key: u32, f: impl FnOnce(&mut Q) -> R) -> Option<R>;
 
+    /// As [`Endpoints::with_qp`], but a table may give up where it would have to search: `None` says nothing. For the
+    /// pollers' shortest path.
+    #[inline(always)]
+    fn with_qp_at_hand<R>(&mut self, key: u32, f: impl FnOnce(&mut Q) -> R) -> Option<R> {
+        self.with_qp(key, f)
+    }
+
     /// Runs `f` on the shared receive queue `id`.
     fn with_srq<R>(&mut self, id: SrqId, f: impl FnOnce(&mut S) -> R) -> Option<R>;
 
