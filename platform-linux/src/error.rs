@@ -226,6 +226,10 @@ impl Remedy {
             ));
         }
         Self::new(match errno {
+            // The kernel says this, and not ENOMEM, if nothing at all may be pinned.
+            Errno::PERM if memlock == Some(0) => {
+                "not permitted: no memory can be pinned while RLIMIT_MEMLOCK is 0 (ulimit -l), and raw packets need CAP_NET_RAW"
+            }
             Errno::PERM | Errno::ACCESS => {
                 "not permitted: raw packets need CAP_NET_RAW, and other objects may be another process's"
             }
@@ -241,7 +245,10 @@ impl Remedy {
             Errno::MFILE | Errno::NFILE => "raise the limit of open files (ulimit -n)",
             Errno::FAULT => "the memory is not mapped, or not with the access asked for",
             Errno::AGAIN => "a limit of the rdma control group is reached (rdma.max)",
-            Errno::TIMEDOUT => "the device's firmware does not answer; its log may say why (dmesg)",
+            Errno::NODATA => "the port has no GID with this index; `dv info` shows those that it has",
+            Errno::TIMEDOUT => {
+                "the device's firmware does not answer (dmesg), or where a path is given: the peer does not answer"
+            }
             _ => return Self::none(),
         })
     }
@@ -277,6 +284,12 @@ mod tests {
     fn an_abi_error_says_both_numbers() {
         let error = Error::Abi { what: "bnxt_re".into(), given: 6, min: 1, max: 1 };
         assert!(error.to_string().starts_with("unsupported bnxt_re ABI 6, supported is 1 to 1"), "{error}");
+    }
+
+    #[test]
+    fn a_limit_of_no_pinned_memory_is_named_where_the_kernel_says_not_permitted() {
+        let remedy = |memlock| Remedy::for_call(Errno::PERM, memlock).as_str().contains("RLIMIT_MEMLOCK");
+        assert_eq!([Some(0), Some(4096), None].map(remedy), [true, false, false]);
     }
 
     #[test]

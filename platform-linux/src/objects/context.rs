@@ -215,10 +215,11 @@ impl Context {
         self.shared.events()
     }
 
-    /// The next asynchronous event, waiting at most for `timeout`; none if the time is over.
+    /// The next asynchronous event, waiting at most for `timeout`; none if the time is over. The last one of a device that
+    /// is removed is [`EventKind::DEVICE_FATAL`](super::EventKind::DEVICE_FATAL): do not wait for another.
     ///
     /// # Errors
-    /// The device is gone.
+    /// The kernel refuses, or the record is not whole.
     pub fn next_event(&self, timeout: Option<Duration>) -> Result<Option<AsyncEvent>> {
         let record = self.shared.events.read::<AsyncEventRecord>("async events", timeout)?;
         Ok(record.map(|r| AsyncEvent::new(&r)))

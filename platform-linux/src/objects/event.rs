@@ -25,7 +25,7 @@ impl EventKind {
     pub const COMMUNICATION_ESTABLISHED: Self = Self(4);
     /// The send queue is drained.
     pub const SQ_DRAINED: Self = Self(5);
-    /// The device has failed.
+    /// The device has failed, or was removed. After a removal no other event comes.
     pub const DEVICE_FATAL: Self = Self(8);
     /// The port is up.
     pub const PORT_ACTIVE: Self = Self(9);

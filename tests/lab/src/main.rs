@@ -7,6 +7,7 @@ mod process;
 mod progress;
 mod setup;
 mod suites;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Run a guest in QEMU and end with the line `vm GUEST: N checks, N passed, N failed`
+    Vm {
+        /// Which one
+        #[command(subcommand)]
+        guest: vm::Guest,
+    },
     /// Run the fuzz targets with cargo-fuzz, which is installed into the lab's folder
     Fuzz {
         /// Only this target
@@ -84,6 +91,7 @@ fn run(cli: &Cli) -> Result<bool> {
         Command::Oracle { arguments } => checks::oracle::oracle(&Lab::find()?, arguments),
         Command::Layout => checks::layout::layout(&Lab::find()?),
         Command::Bench { json } => checks::bench::bench(&Lab::find()?, *json),
+        Command::Vm { guest } => vm::run(&Lab::find()?, guest),
         Command::Fuzz { target, seconds } => checks::fuzz::fuzz(&Lab::find()?, target.as_deref(), *seconds),
     }
 }

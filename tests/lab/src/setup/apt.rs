@@ -110,6 +110,36 @@ impl Private {
     pub fn unpack(&self, name: &str, version: &str, to: &Path, step: &mut Step) -> Result<()> {
         let full = self.version(name, version, step)?;
         let archive = self.download(&["download", &format!("{name}={full}")], name, ".deb", step)?;
+        self.extract(&archive, to, step)
+    }
+
+    /// Downloads the binary package `name` and all that it depends on, and unpacks them to `to`.
+    ///
+    /// # Errors
+    /// The mirror has no such package or not all that it depends on, or apt or dpkg failed.
+    pub fn unpack_all(&self, name: &str, to: &Path, step: &mut Step) -> Result<()> {
+        // The status file says that nothing is installed, so that apt takes everything.
+        self.run("apt-get", &["clean"], step)?;
+        let get = ["install", "--download-only", "--yes", "--no-install-recommends", name];
+        self.run("apt-get", &get, step)?;
+        let cache = self.dir.join("cache/archives");
+        let mut archives = Vec::new();
+        for entry in fs::read_dir(&cache).map_err(Error::file(&cache))? {
+            let path = entry.map_err(Error::file(&cache))?.path();
+            if path.extension().is_some_and(|end| end == "deb") {
+                archives.push(path);
+            }
+        }
+        if archives.is_empty() {
+            return Err(Error::Unexpected(format!("apt downloaded nothing for {name}")));
+        }
+        for archive in &archives {
+            self.extract(archive, to, step)?;
+        }
+        self.run("apt-get", &["clean"], step).map(drop)
+    }
+
+    fn extract(&self, archive: &Path, to: &Path, step: &mut Step) -> Result<()> {
         let mut command = self.command("dpkg-deb");
         command.arg("--extract").arg(archive).arg(to);
         succeed(&mut command, &self.log, step, LIMIT).map(drop)
@@ -287,6 +317,21 @@ mod tests {
         let error = apt.unpack("a", "7.", dir.path(), &mut Step::new("test")).unwrap_err().to_string();
         assert!(error.contains("download a=7.3.4-1` ended with exit status: 100"), "{error}");
         assert!(error.ends_with("Could not resolve"), "{error}");
+    }
+
+    #[test]
+    fn a_package_is_unpacked_with_all_that_it_depends_on() {
+        let apt_get = r#"cd "$(dirname "$0")/cache/archives"
+            case "$1" in clean) rm -f *.deb;; *) for p in a b; do echo $p > ${p}_1.deb; done;; esac"#;
+        let (dir, apt) = private(&[("apt-get", apt_get), ("dpkg-deb", r#"cp "$2" "$3/$(cat "$2")""#)]);
+        let (cache, to) = (dir.path().join("cache/archives"), dir.path().join("to"));
+        for folder in [&cache, &to] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(cache.join("old.deb"), "old").unwrap();
+        apt.unpack_all("a", &to, &mut Step::new("test")).unwrap();
+        assert!(to.join("a").exists() && to.join("b").exists() && !to.join("old").exists());
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::progress::Step;
 use crate::setup::apt::{self, Private};
 
 /// Version of the kernel, up to which its packages' names are the same.
-const VERSION: &str = "7.3";
+pub(super) const VERSION: &str = "7.3";
 
 /// Architecture and flavour of it.
 const FLAVOR: &str = "amd64";
@@ -119,7 +119,7 @@ impl Kernel {
 }
 
 /// The newest release of our flavour among package names that begin with `prefix`.
-fn newest(names: &[String], prefix: &str) -> Option<String> {
+pub(super) fn newest(names: &[String], prefix: &str) -> Option<String> {
     let releases = names.iter().filter_map(|name| name.strip_prefix(prefix));
     let ours = releases.filter(|release| release.split_once('-').is_some_and(|(_, flavor)| flavor == FLAVOR));
     let numbers = |release: &str| -> Vec<u32> {

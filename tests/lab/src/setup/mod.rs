@@ -1,8 +1,11 @@
 //! What the tests need from outside of Rust: a table of things with a test and a way to get each.
 
 mod apt;
+mod foreign;
+mod image;
 mod kernel;
 pub mod providers;
+pub mod qemu;
 mod sources;
 
 use std::fs;
@@ -10,6 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use apt::Private;
+pub use image::Image;
 pub use kernel::Kernel;
 
 use crate::error::{Error, Result};
@@ -36,11 +40,15 @@ pub enum Need {
     Providers,
     /// Modules and headers of Debian's kernel, to compare layouts with.
     Kernel,
+    /// QEMU, to run guests.
+    Qemu,
+    /// Debian's kernel and its modules, for guests.
+    Image,
 }
 
 impl Need {
     /// All.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Compilers,
         Self::Clang,
         Self::Tshark,
@@ -49,6 +57,8 @@ impl Need {
         Self::RdmaCore,
         Self::Providers,
         Self::Kernel,
+        Self::Qemu,
+        Self::Image,
     ];
 
     /// What it is called.
@@ -62,6 +72,8 @@ impl Need {
             Self::RdmaCore => "rdma-core headers",
             Self::Providers => "C providers",
             Self::Kernel => "Debian's kernel modules and headers",
+            Self::Qemu => "QEMU",
+            Self::Image => "Debian's kernel",
         }
     }
 
@@ -76,6 +88,8 @@ impl Need {
             Self::RdmaCore => rdma_core(lab).join(".complete").exists(),
             Self::Providers => providers::is_there(lab),
             Self::Kernel => Kernel::find(lab).is_ok(),
+            Self::Qemu => qemu::is_there(lab),
+            Self::Image => Image::find(lab).is_ok(),
         }
     }
 
@@ -101,6 +115,8 @@ impl Need {
             }
             Self::Providers => providers::get(lab, private(lab, apt, step)?, step),
             Self::Kernel => Kernel::get(lab, private(lab, apt, step)?, step),
+            Self::Qemu => qemu::get(lab, private(lab, apt, step)?, step),
+            Self::Image => Image::get(lab, private(lab, apt, step)?, step),
         }
     }
 }

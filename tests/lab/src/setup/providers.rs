@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::apt::Private;
+use super::foreign;
 use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::progress::Step;
@@ -42,38 +43,10 @@ pub(super) fn get(lab: &Lab, apt: &Private, step: &mut Step) -> Result<()> {
     fs::write(&mark, "").map_err(Error::file(&mark))
 }
 
-/// The folder's own dynamic linker, and the path where it shall look for libraries.
-fn linker(lab: &Lab) -> Result<(PathBuf, String)> {
-    let libraries = root(lab).join("usr/lib").join(triplet()?);
-    let linker =
-        fs::read_dir(&libraries).map_err(Error::file(&libraries))?.flatten().map(|entry| entry.path());
-    let linker = linker.into_iter().find(|path| is_linker(path)).ok_or_else(|| {
-        Error::Unexpected(format!("no dynamic linker in {}: `cargo lab setup` gets it", libraries.display()))
-    })?;
-    let providers = libraries.join("libibverbs");
-    Ok((linker, format!("{}:{}", libraries.display(), providers.display())))
-}
-
-fn is_linker(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-linux-"))
-}
-
-/// Debian's name of this machine's kind.
-fn triplet() -> Result<&'static str> {
-    match std::env::consts::ARCH {
-        "x86_64" => Ok("x86_64-linux-gnu"),
-        "aarch64" => Ok("aarch64-linux-gnu"),
-        other => Err(Error::Unexpected(format!("no C providers for {other}"))),
-    }
-}
-
 /// A command that runs `program` so that it finds the providers.
 ///
 /// # Errors
 /// The folder is not there.
 pub fn command(lab: &Lab, program: &Path) -> Result<Command> {
-    let (linker, path) = linker(lab)?;
-    let mut command = Command::new(linker);
-    command.arg("--library-path").arg(path).arg(program);
-    Ok(command)
+    foreign::command(&root(lab), &["libibverbs"], program)
 }

@@ -3,6 +3,7 @@
 use super::{Run, Suite};
 use crate::checks;
 use crate::setup::Need;
+use crate::vm;
 
 const fn suite(name: &'static str, about: &'static str, needs: &'static [Need], run: Run) -> Suite {
     Suite { name, about, needs, run }
@@ -126,6 +127,12 @@ pub const SUITES: &[Suite] = &[
         "layouts equal those of Debian's kernel modules and the drivers' headers",
         checks::layout::NEEDS,
         Run::Checks(checks::layout::run),
+    ),
+    suite(
+        "vm-linux",
+        "a guest with Debian's kernel and soft-RoCE: the library against the real uverbs",
+        vm::linux::NEEDS,
+        Run::Checks(vm::linux::suite),
     ),
     suite("dv", "the README's first command, for each device", &[], Run::Checks(checks::dv::run)),
 ];

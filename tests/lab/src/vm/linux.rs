@@ -1,0 +1,91 @@
+//! `cargo lab vm linux`: Debian's kernel with soft-RoCE, and our program as the only one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::initramfs::Initramfs;
+use super::machine::Machine;
+use super::modules::Modules;
+use super::outcome::Outcome;
+use crate::error::{Error, Result};
+use crate::lab::Lab;
+use crate::process::succeed;
+use crate::progress::Step;
+use crate::setup::{self, Image, Need};
+use crate::suites::Checks;
+
+/// What the guest cannot run without.
+pub const NEEDS: &[Need] = &[Need::Compilers, Need::Qemu, Need::Image];
+
+const NAME: &str = "linux";
+const PROGRAM: &str = "directverbs-guest";
+
+/// The modules that the guest loads.
+const MODULES: [&str; 3] = ["veth", "rdma_rxe", "ib_uverbs"];
+
+const BUILD_LIMIT: Duration = Duration::from_secs(600);
+/// The guest takes some seconds; a machine that is busy takes more.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Runs in the foreground: progress, a table of the checks, and a closing line.
+///
+/// # Errors
+/// The program could not be built, or the machine not be started.
+pub fn foreground(lab: &Lab) -> Result<bool> {
+    if setup::provide(lab, NEEDS).is_err() {
+        return Ok(false);
+    }
+    let log = lab.logs().join("vm-linux.log");
+    fs::write(&log, "").map_err(Error::file(&log))?;
+    let mut step = Step::new("vm linux");
+    let (outcome, console) = run(lab, &log, &mut step)?;
+    step.end("ran");
+    println!("{}", outcome.table());
+    let failed = outcome.counts().1;
+    if failed > 0 {
+        eprintln!("{console}");
+    }
+    println!("{}", outcome.figures("vm linux"));
+    Ok(failed == 0)
+}
+
+/// The same as a suite: each check of the guest's is one of the suite's.
+///
+/// # Errors
+/// As [`foreground`].
+pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
+    let (outcome, console) = run(checks.lab, &checks.log.clone(), &mut checks.step)?;
+    for (name, result) in &outcome.rows {
+        checks.count(name, result.as_ref().map(drop));
+    }
+    if outcome.counts().1 > 0 {
+        checks.note(&console);
+    }
+    checks.note(&outcome.figures("vm linux"));
+    Ok(())
+}
+
+/// Builds, packs, boots; gives the guest's report, and the end of its console.
+fn run(lab: &Lab, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
+    let program = build(lab, log, step)?;
+    step.at("packing the guest's files");
+    let mut files = Initramfs::default();
+    files.file("init", &fs::read(&program).map_err(Error::file(&program))?);
+    // The kernel opens it for the first program before anything is mounted.
+    files.folder("dev");
+    Modules::find(&Image::find(lab)?.folder())?.pack(&MODULES, &mut files)?;
+    let mut machine = Machine::new(lab, NAME, &files.finish())?;
+    let report = machine.run(log, step, LIMIT)?;
+    Ok((Outcome::read(&report), machine.console()))
+}
+
+/// Builds the guest's program so that it needs no library. Only its own linking differs from the other builds: what it is
+/// made of is shared with them.
+fn build(lab: &Lab, log: &Path, step: &mut Step) -> Result<PathBuf> {
+    let mut cargo = lab.cargo();
+    cargo.args(["rustc", "--package", PROGRAM, "--bin", PROGRAM, "--"]);
+    cargo.args(["-Ctarget-feature=+crt-static", "-Crelocation-model=static", "-Cstrip=symbols"]);
+    succeed(&mut cargo, log, step, BUILD_LIMIT)?;
+    Ok(lab.target.join("debug").join(PROGRAM))
+}

@@ -1,0 +1,70 @@
+//! A guest's machine: QEMU that emulates every instruction, because the kernel does not boot under every machine's own
+//! virtualisation.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::lab::Lab;
+use crate::process::{self, tail};
+use crate::progress::Step;
+use crate::setup::{Image, qemu};
+
+/// What the kernel is told: its console; to end with the machine if it panics; and not to measure or to harden what
+/// takes time under emulation.
+const COMMAND_LINE: &str =
+    "console=ttyS0 panic=-1 loglevel=5 mitigations=off nokaslr tsc=reliable no_timer_check lpj=4000000";
+
+/// A machine with two serial ports: the kernel's console, and one on which the guest reports.
+#[derive(Debug)]
+pub struct Machine {
+    command: Command,
+    console: PathBuf,
+}
+
+impl Machine {
+    /// Debian's kernel and these first files.
+    ///
+    /// # Errors
+    /// Something was not set up, or a file cannot be written.
+    pub fn new(lab: &Lab, name: &str, initramfs: &[u8]) -> Result<Self> {
+        let dir = lab.dir.join("vm");
+        fs::create_dir_all(&dir).map_err(Error::file(&dir))?;
+        let files = dir.join(format!("{name}.cpio"));
+        fs::write(&files, initramfs).map_err(Error::file(&files))?;
+        let console = lab.logs().join(format!("vm-{name}-console.log"));
+        fs::write(&console, "").map_err(Error::file(&console))?;
+
+        let mut command = qemu::command(lab)?;
+        command.args(["-accel", "tcg", "-cpu", "max", "-M", "q35", "-m", "512M", "-smp", "1"]);
+        command.args(["-nodefaults", "-nographic", "-no-reboot"]);
+        command.arg("-serial").arg(format!("file:{}", console.display()));
+        command.args(["-serial", "stdio"]);
+        command.arg("-kernel").arg(Image::find(lab)?.vmlinux()).arg("-initrd").arg(files);
+        command.args(["-append", COMMAND_LINE]);
+        Ok(Self { command, console })
+    }
+
+    /// Runs it to its end and gives what the guest has reported.
+    ///
+    /// # Errors
+    /// It could not be started, or did not end in time. The last lines of the console are in the message.
+    pub fn run(&mut self, log: &std::path::Path, step: &mut Step, limit: Duration) -> Result<String> {
+        let output = process::run(&mut self.command, log, step, limit)
+            .map_err(|error| Error::Unexpected(format!("{error}\n{}", self.console())))?;
+        if output.status.success() {
+            return Ok(output.text);
+        }
+        let command = process::spelled(&self.command);
+        Err(Error::Failed { command, status: output.status, tail: self.console() })
+    }
+
+    /// The last lines of the console, and where all of it is.
+    pub fn console(&self) -> String {
+        let text = fs::read(&self.console).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).replace('\r', "");
+        format!("the kernel's console ({}):\n{}", self.console.display(), tail(&text))
+    }
+}

@@ -1,0 +1,29 @@
+//! Virtual machines: guests that try the library on kernels and devices that this machine does not have.
+
+mod initramfs;
+pub mod linux;
+mod machine;
+mod modules;
+mod outcome;
+
+use clap::Subcommand;
+
+use crate::error::Result;
+use crate::lab::Lab;
+
+/// What guests there are.
+#[derive(Debug, Subcommand)]
+pub enum Guest {
+    /// Debian's kernel with soft-RoCE: the library against the real uverbs
+    Linux,
+}
+
+/// Runs a guest in the foreground. `Ok(false)` says that something failed and was told.
+///
+/// # Errors
+/// Something that is needed is missing, or the guest could not be built or started.
+pub fn run(lab: &Lab, guest: &Guest) -> Result<bool> {
+    match guest {
+        Guest::Linux => linux::foreground(lab),
+    }
+}
