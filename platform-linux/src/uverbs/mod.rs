@@ -1,7 +1,8 @@
 //! How the kernel is asked.
 //!
 //! - [`abi`]: structures and numbers, as data.
-//! - [`Kernel`]: the seam through which every system call of the crate goes; [`Linux`] is the real one.
+//! - [`Kernel`]: the seam through which every system call of the crate goes; [`Linux`] is the real one, [`Fake`] a made-up
+//!   one with software NICs.
 //! - [`Call`]: a packet for `ioctl`, built from typed attributes.
 //! - [`CommandFile`]: an opened device file, to which calls and commands go.
 //! - [`Mapping`] and [`Pages`]: what is mapped, until it is dropped.
@@ -9,6 +10,7 @@
 pub mod abi;
 mod call;
 mod command;
+mod fake;
 mod file;
 mod kernel;
 mod linux;
@@ -19,6 +21,7 @@ pub(crate) mod model;
 
 pub use call::{Answer, Call};
 pub use command::Uhw;
+pub use fake::Fake;
 pub use file::{CommandFile, EventFile};
 pub use kernel::{Fd, Kernel, MapRequest, Protection};
 pub use linux::Linux;

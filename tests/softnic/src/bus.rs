@@ -42,6 +42,9 @@ pub trait Bus: Send + Sync {
 
     /// Raises interrupt `vector`.
     fn interrupt(&self, vector: u16);
+
+    /// A notification waits in the NIC: where the host has no other way to learn of it.
+    fn notified(&self) {}
 }
 
 /// Page size of host memory blocks, and alignment of rings.

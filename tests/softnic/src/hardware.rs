@@ -255,7 +255,7 @@ impl Hardware {
     fn write_cqe_now(&mut self, cq: CqId, ring: &RingConfig, index: u32, bytes: &[u8]) {
         let offset = u64::from(index) * u64::from(ring.stride);
         if self.write_ring(ring, offset, bytes).is_err() {
-            self.notifications.push_back(Notification::CqError(cq));
+            self.notify(Notification::CqError(cq));
         }
     }
 
@@ -264,7 +264,7 @@ impl Hardware {
         let Some(queue) = self.cqs.get_mut(&cq.get()) else { return };
         if queue.late.is_empty() {
             let vector = queue.vector;
-            self.notifications.push_back(Notification::Cq(cq));
+            self.notify(Notification::Cq(cq));
             self.bus.0.interrupt(vector);
         } else {
             queue.late.push_back(Late { at_ns: 0, what: What::Notify });
@@ -274,6 +274,7 @@ impl Hardware {
     /// Tells the host something.
     pub fn notify(&mut self, notification: Notification) {
         self.notifications.push_back(notification);
+        self.bus.0.notified();
     }
 
     /// Gives a completion queue another ring; the next CQE gets `position` there.
@@ -349,7 +350,7 @@ impl Hardware {
                 match late.what {
                     What::Cqe { ring, index, bytes } => self.write_cqe_now(cq, &ring, index, &bytes),
                     What::Notify => {
-                        self.notifications.push_back(Notification::Cq(cq));
+                        self.notify(Notification::Cq(cq));
                         let vector = self.cqs.get(&id).map_or(0, |q| q.vector);
                         self.bus.0.interrupt(vector);
                     }

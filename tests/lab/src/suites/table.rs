@@ -47,6 +47,12 @@ pub const SUITES: &[Suite] = &[
         ]),
     ),
     suite(
+        "uverbs",
+        "the made-up kernel: what it refuses, and the platform's objects over it",
+        &[],
+        Run::Tests(&["--workspace", "--test", "uverbs_*"]),
+    ),
+    suite(
         "dv-tests",
         "the dv command line",
         &[Need::Compilers, Need::Clang],
@@ -151,7 +157,9 @@ mod tests {
             })
         };
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        for package in ["core", "platform-linux", "tests/softnic", "tests/suites", "tests/workload"] {
+        for package in
+            ["core", "platform-linux", "tests/softnic", "tests/suites", "tests/uverbs", "tests/workload"]
+        {
             for entry in std::fs::read_dir(format!("{root}/{package}/tests")).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {

@@ -1,7 +1,7 @@
 //! bnxt_re: what its driver adds to the commands, and its own methods. Source: kernel `rdma/bnxt_re-abi.h`; pages and
 //! cookies as the kernel driver of 7.3 has them.
 
-use super::abi::structures;
+pub use super::abi::bnxt_re::*;
 use super::device::State;
 use super::ioctl::Attributes;
 use super::memory::Page;
@@ -12,33 +12,6 @@ use zerocopy::IntoBytes;
 
 const PAGE: u32 = 4096;
 const CQE: u32 = 32;
-
-structures! {
-    /// `bnxt_re_uctx_resp`.
-    UctxResp: 48 {
-        dev_id: u32, max_qp: u32, pg_size: u32, cqe_sz: u32, max_cqd: u32, rsvd: u32, comp_mask: u64, chip_id0: u32,
-        chip_id1: u32, mode: u32, rsvd1: u32,
-    }
-    /// `bnxt_re_cq_req`.
-    CqReq: 24 { cq_va: u64, cq_handle: u64, comp_mask: u64, }
-    /// `bnxt_re_cq_resp`.
-    CqResp: 24 { cqid: u32, tail: u32, phase: u32, rsvd: u32, comp_mask: u64, }
-    /// `bnxt_re_resize_cq_req`.
-    ResizeCqReq: 8 { cq_va: u64, }
-    /// `bnxt_re_qp_req`.
-    QpReq: 40 { qpsva: u64, qprva: u64, qp_handle: u64, comp_mask: u64, sq_slots: u32, sq_npsn: u32, }
-    /// `bnxt_re_qp_resp`.
-    QpResp: 8 { qpid: u32, rsvd: u32, }
-    /// `bnxt_re_srq_req`.
-    SrqReq: 16 { srqva: u64, srq_handle: u64, }
-    /// `bnxt_re_srq_resp`.
-    SrqResp: 16 { srqid: u32, rsvd: u32, comp_mask: u64, }
-    /// What the kernel shares about doorbell pacing, at the beginning of [`Page::PacingParameters`]. Source: rdma-core.
-    PacingParameters: 28 {
-        do_pacing: u32, pacing_th: u32, alarm_th: u32, fifo_max_depth: u32, fifo_room_mask: u32,
-        fifo_room_shift: u32, grc_reg_offset: u32,
-    }
-}
 
 /// What the device is like.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -123,7 +123,7 @@ impl Region {
             return Err(libc::ENOMEM);
         }
         if self.page.trapped(traps) {
-            trap::watch(at as usize, len, self.id)?;
+            trap::watch(at as usize, len, self.id).map_err(|errno| errno.raw_os_error())?;
         }
         Ok(at as usize)
     }

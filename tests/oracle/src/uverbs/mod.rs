@@ -17,7 +17,6 @@
 //! - bnxt_re's resize waits, inside `ibv_resize_cq`, for a cut-off completion in the old ring: write it before the call.
 //! - libionic 65 copies into CMB with MOVDIR64B where the processor has it, else in 8-byte stores.
 
-mod abi;
 pub mod bnxt_re;
 mod command;
 mod config;
@@ -32,8 +31,10 @@ pub mod registry;
 pub mod sysfs;
 #[cfg(test)]
 mod tests;
-pub mod trap;
 mod write;
+
+use directverbs_fake_uverbs::abi;
+pub use directverbs_fake_uverbs::trap;
 
 pub use config::{Config, Family, Ids, Limits, Model, Transport, Traps};
 pub use device::Device;

@@ -1,35 +1,37 @@
 //! The fault and single-step handlers.
 //!
-//! Both run on the thread that stores, inside of that store, and touch nothing but this module's statics, the page, and
-//! `mprotect`: all of it safe in a signal handler. Nobody stores into a watched page while holding the lock of the
-//! tables, so a handler that waits for it never waits for its own thread.
+//! Both run on the thread that stores, inside of that store, and touch nothing but this module's statics, the page,
+//! `mprotect`, and the sink. Nobody stores into a watched page while holding the lock of the tables, so a handler that
+//! waits for it never waits for its own thread.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 
+use rustix::mm::{MprotectFlags, mprotect};
 use spin::Mutex;
 
-use super::{Raw, WIDEST};
-use crate::preload;
-use crate::uverbs::Errno;
+use super::{Raw, Sink, WIDEST};
+use crate::Errno;
 
 const PAGE: usize = 4096;
 /// Trap flag in the flags register.
 const TRAP_FLAG: i64 = 0x100;
 
-/// Watched memory; `len` is zero in a free slot.
-#[derive(Clone, Copy)]
+/// Watched memory.
+#[derive(Clone)]
 struct Slot {
     start: usize,
     len: usize,
     area: u32,
+    sink: Option<Arc<dyn Sink>>,
 }
 
 const SLOTS: usize = 256;
 const LOG: usize = 1 << 16;
 
 struct Tables {
-    slots: [Slot; SLOTS],
+    slots: [Option<Slot>; SLOTS],
     log: [Raw; LOG],
     logged: usize,
     /// Handlers that were there before ours.
@@ -37,14 +39,13 @@ struct Tables {
 }
 
 static TABLES: Mutex<Tables> = Mutex::new(Tables {
-    slots: [Slot { start: 0, len: 0, area: 0 }; SLOTS],
+    slots: [const { None }; SLOTS],
     log: [Raw { area: 0, offset: 0, width: 0, bytes: [0; WIDEST] }; LOG],
     logged: 0,
     old: None,
 });
 
 /// The store that is being carried out on this thread.
-#[derive(Clone, Copy)]
 struct Step {
     slot: Slot,
     /// First byte stored.
@@ -58,27 +59,28 @@ thread_local! {
     static STEP: Cell<Option<Step>> = const { Cell::new(None) };
 }
 
-pub fn watch(start: usize, len: usize, area: u32) -> Result<(), Errno> {
+pub fn watch(start: usize, len: usize, area: u32, sink: Option<Arc<dyn Sink>>) -> Result<(), Errno> {
     let mut tables = TABLES.lock();
     if tables.old.is_none() {
         tables.old = Some(install()?);
     }
-    let free = tables.slots.iter_mut().find(|slot| slot.len == 0).ok_or(libc::ENOSPC)?;
-    if !protect(start, len, libc::PROT_READ) {
-        return Err(libc::EINVAL);
+    let free = tables.slots.iter_mut().find(|slot| slot.is_none()).ok_or(Errno::NOSPC)?;
+    if !protect(start, len, MprotectFlags::READ) {
+        return Err(Errno::INVAL);
     }
-    *free = Slot { start, len: len.next_multiple_of(PAGE), area };
+    *free = Some(Slot { start, len: len.next_multiple_of(PAGE), area, sink });
     Ok(())
 }
 
 pub fn forget(start: usize, len: usize) {
-    let mut tables = TABLES.lock();
-    for slot in &mut tables.slots {
-        if slot.len != 0 && start <= slot.start && slot.start < start + len {
-            protect(slot.start, slot.len, libc::PROT_READ | libc::PROT_WRITE);
-            slot.len = 0;
+    let mut gone = Vec::new();
+    for slot in &mut TABLES.lock().slots {
+        if let Some(slot) = slot.take_if(|slot| start <= slot.start && slot.start < start + len) {
+            protect(slot.start, slot.len, MprotectFlags::READ | MprotectFlags::WRITE);
+            gone.push(slot);
         }
     }
+    // Sinks are dropped here, where no lock is held.
 }
 
 pub fn drain(into: &mut Vec<Raw>) {
@@ -88,24 +90,25 @@ pub fn drain(into: &mut Vec<Raw>) {
     into.extend_from_slice(&tables.log[..logged]);
 }
 
-fn protect(start: usize, len: usize, prot: c_int) -> bool {
+fn protect(start: usize, len: usize, flags: MprotectFlags) -> bool {
     // SAFETY: only memory that is watched is given here; it stays mapped.
-    unsafe { preload::syscall(libc::SYS_mprotect, [start, len, prot as usize, 0, 0, 0]) == 0 }
+    unsafe { mprotect(start as *mut c_void, len, flags).is_ok() }
 }
 
 fn install() -> Result<[libc::sigaction; 2], Errno> {
-    let set = |signal: c_int, handler: usize| {
+    let set = |signal: c_int, handler: usize, flags: c_int| {
         // SAFETY: all zero bytes are a valid action.
         let (mut new, mut old): (libc::sigaction, libc::sigaction) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         new.sa_sigaction = handler;
-        new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        new.sa_flags = libc::SA_SIGINFO | flags;
         // SAFETY: both are actions.
         let set = unsafe { libc::sigaction(signal, &new, &mut old) };
-        if set == 0 { Ok(old) } else { Err(libc::EINVAL) }
+        if set == 0 { Ok(old) } else { Err(Errno::INVAL) }
     };
     let (fault, stepped) = (fault as *const () as usize, stepped as *const () as usize);
-    Ok([set(libc::SIGSEGV, fault)?, set(libc::SIGTRAP, stepped)?])
+    // A sink needs more stack than an alternate one has.
+    Ok([set(libc::SIGSEGV, fault, libc::SA_ONSTACK)?, set(libc::SIGTRAP, stepped, 0)?])
 }
 
 /// Not ours: what was there before shall see it. The instruction faults again after the return.
@@ -131,14 +134,16 @@ extern "C" fn fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_v
     // SAFETY: the kernel gives both.
     let (at, context) = unsafe { ((*info).si_addr() as usize, &mut *context.cast::<libc::ucontext_t>()) };
     let within = |slot: &&Slot| slot.start <= at && at < slot.start + slot.len;
-    let slot = TABLES.lock().slots.iter().find(within).copied();
-    let (Some(slot), None) = (slot, STEP.get()) else {
+    let slot = TABLES.lock().slots.iter().flatten().find(within).cloned();
+    let busy = STEP.take();
+    let (Some(slot), None) = (slot, &busy) else {
+        STEP.set(busy);
         give_back(signal, 0);
         return;
     };
     let window = WIDEST.min(slot.start + slot.len - at);
     let (first, len) = pages(at, window);
-    protect(first, len, libc::PROT_READ | libc::PROT_WRITE);
+    protect(first, len, MprotectFlags::READ | MprotectFlags::WRITE);
     let mut before = [0; WIDEST];
     for (i, before) in before.iter_mut().enumerate().take(window) {
         // SAFETY: within the area, which is mapped and was just made writable.
@@ -176,11 +181,16 @@ extern "C" fn stepped(signal: c_int, _info: *mut libc::siginfo_t, context: *mut 
         unsafe { ((step.at + i) as *mut u8).write_volatile(before) };
     }
     let (first, len) = pages(step.at, step.window);
-    protect(first, len, libc::PROT_READ);
+    protect(first, len, MprotectFlags::READ);
+    let offset = step.at - step.slot.start;
+    if let Some(sink) = &step.slot.sink {
+        sink.store(offset, &bytes[..width]);
+        return;
+    }
     let mut tables = TABLES.lock();
     let index = tables.logged;
     if let Some(entry) = tables.log.get_mut(index) {
-        *entry = Raw { area: step.slot.area, offset: step.at - step.slot.start, width, bytes };
+        *entry = Raw { area: step.slot.area, offset, width, bytes };
     }
     tables.logged += 1;
 }

@@ -7,12 +7,16 @@
 //!
 //! Faults of one area on several threads at the same time would miss stores: post on one thread at a time.
 //!
+//! A store is either logged, to be [taken](take) later, or handed to a [`Sink`] before the instruction after it runs, as a
+//! bus would. The sink runs inside the signal that the store raised: it may do what the thread may do at that place, so
+//! nobody may store into a page with a sink while holding a lock that the sink takes, the allocator's among them.
+//!
 //! x86_64 Linux only; elsewhere [`watch`] fails.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Errno;
+use crate::Errno;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod x86_64;
@@ -21,10 +25,12 @@ use x86_64 as machine;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod machine {
-    use super::{Errno, Raw};
+    use std::sync::Arc;
 
-    pub fn watch(_start: usize, _len: usize, _area: u32) -> Result<(), Errno> {
-        Err(libc::ENOSYS)
+    use super::{Errno, Raw, Sink};
+
+    pub fn watch(_: usize, _: usize, _: u32, _: Option<Arc<dyn Sink>>) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
     }
 
     pub fn forget(_start: usize, _len: usize) {}
@@ -48,6 +54,12 @@ pub struct Raw {
     pub bytes: [u8; WIDEST],
 }
 
+/// Where stores go as they happen.
+pub trait Sink: Send + Sync {
+    /// A store of `bytes` at `offset` of the area.
+    fn store(&self, offset: usize, bytes: &[u8]);
+}
+
 static AREAS: AtomicU32 = AtomicU32::new(1);
 
 /// Stores that were drained from the handler's log but not yet taken.
@@ -58,12 +70,20 @@ pub fn new_area() -> u32 {
     AREAS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Watches `len` bytes, whole pages, at `start` from now on.
+/// Logs stores into `len` bytes, whole pages, at `start` from now on.
 ///
 /// # Errors
 /// There are too many areas, or the machine cannot do it.
 pub fn watch(start: usize, len: usize, area: u32) -> Result<(), Errno> {
-    machine::watch(start, len, area)
+    machine::watch(start, len, area, None)
+}
+
+/// Hands stores into `len` bytes, whole pages, at `start` to `sink` from now on.
+///
+/// # Errors
+/// There are too many areas, or the machine cannot do it.
+pub fn deliver(start: usize, len: usize, sink: Arc<dyn Sink>) -> Result<(), Errno> {
+    machine::watch(start, len, new_area(), Some(sink))
 }
 
 /// Watches nothing any more that lies within these bytes. They can be written again.
@@ -81,7 +101,7 @@ pub fn take(wanted: impl Fn(u32) -> bool) -> Vec<Raw> {
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 mod tests {
     use super::*;
-    use crate::preload;
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
     struct Watched {
         at: usize,
@@ -92,12 +112,16 @@ mod tests {
 
     impl Watched {
         fn new() -> Self {
-            let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            let watched = Self::unwatched();
+            watch(watched.at, LEN, watched.area).unwrap();
+            watched
+        }
+
+        fn unwatched() -> Self {
+            let prot = ProtFlags::READ | ProtFlags::WRITE;
             // SAFETY: a new mapping.
-            let at = unsafe { preload::mmap(std::ptr::null_mut(), LEN, prot, flags, -1, 0) } as usize;
-            let area = new_area();
-            watch(at, LEN, area).unwrap();
-            Self { at, area }
+            let at = unsafe { mmap_anonymous(std::ptr::null_mut(), LEN, prot, MapFlags::PRIVATE) }.unwrap();
+            Self { at: at as usize, area: new_area() }
         }
 
         fn store<T: Copy>(&self, offset: usize, value: T) {
@@ -120,7 +144,7 @@ mod tests {
         fn drop(&mut self) {
             forget(self.at, LEN);
             // SAFETY: the mapping is ours.
-            unsafe { preload::munmap(self.at as *mut _, LEN) };
+            unsafe { munmap(self.at as *mut _, LEN) }.unwrap();
         }
     }
 
@@ -174,6 +198,26 @@ mod tests {
         }
         let bytes: Vec<u8> = [1u64, 2].iter().flat_map(|v| v.to_le_bytes()).collect();
         assert_eq!(page.seen(), [(0x40, bytes), (0x80, 3u64.to_le_bytes().to_vec())]);
+    }
+
+    #[test]
+    fn a_sink_has_a_store_before_the_next_instruction_runs() {
+        struct Last(AtomicU32);
+        impl Sink for Last {
+            fn store(&self, offset: usize, bytes: &[u8]) {
+                // What a device may do: allocate, and lock.
+                let copy = Mutex::new(bytes.to_vec());
+                let first = copy.lock().unwrap()[0];
+                self.0.store(offset as u32 + u32::from(first), Ordering::Relaxed);
+            }
+        }
+        let (page, last) = (Watched::unwatched(), Arc::new(Last(AtomicU32::new(0))));
+        deliver(page.at, LEN, last.clone()).unwrap();
+        for value in 1..100 {
+            page.store(0x100, u64::from(value));
+            assert_eq!(last.0.load(Ordering::Relaxed), 0x100 + value);
+        }
+        assert_eq!(page.seen(), []);
     }
 
     #[test]

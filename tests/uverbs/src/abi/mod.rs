@@ -1,6 +1,14 @@
-//! Structures of the uverbs core. Source: kernel `rdma/ib_user_verbs.h`, `rdma/rdma_user_ioctl_cmds.h`.
+//! The user ABI of the uverbs core and, below, of the two drivers. Source: kernel `rdma/ib_user_verbs.h`,
+//! `rdma/rdma_user_ioctl_cmds.h`.
+//!
+//! This is a declaration of its own: what it judges, the platform crate, has another one, and nothing is shared. Numbers
+//! and structures are in the machine's byte order, as the kernel's are.
 
-/// `IB_USER_VERBS_CMD_*`.
+pub mod bnxt_re;
+pub mod ionic;
+
+/// `IB_USER_VERBS_CMD_*`, named as there.
+#[allow(missing_docs)]
 pub mod command {
     pub const GET_CONTEXT: u32 = 0;
     pub const QUERY_DEVICE: u32 = 1;
@@ -18,6 +26,7 @@ pub mod command {
     pub const RESIZE_CQ: u32 = 19;
     pub const DESTROY_CQ: u32 = 20;
     pub const POLL_CQ: u32 = 21;
+    pub const REQ_NOTIFY_CQ: u32 = 23;
     pub const CREATE_QP: u32 = 24;
     pub const QUERY_QP: u32 = 25;
     pub const MODIFY_QP: u32 = 26;
@@ -133,4 +142,24 @@ structures! {
         hop_limit: u8, traffic_class: u8, reserved2: u8, dlid: u16, sl: u8, src_path_bits: u8, static_rate: u8,
         is_global: u8, port_num: u8, reserved3: u8,
     }
+    /// `ib_uverbs_ex_query_device_resp` behind the plain reply.
+    QueryDeviceTail: 128 {
+        comp_mask: u32, response_length: u32, odp: [u32; 6], timestamp_mask: u64, hca_core_clock: u64,
+        device_cap_flags_ex: u64, rss: [u32; 4], max_wq_type_rq: u32, raw_packet_caps: u32, tm: [u32; 6],
+        cq_moderation: [u32; 2], max_dm_size: u64, xrc_odp_caps: u32, reserved: u32,
+    }
+    /// `ib_uverbs_query_port_resp_ex`.
+    QueryPortEx: 48 { legacy: QueryPort, port_cap_flags2: u16, reserved: [u8; 2], active_speed_ex: u32, }
+    /// `ib_uverbs_qp_cap`.
+    QpCap: 20 {
+        max_send_wr: u32, max_recv_wr: u32, max_send_sge: u32, max_recv_sge: u32, max_inline_data: u32,
+    }
+    /// `ib_uverbs_buffer_desc`. `kind` 0 is a dma-buf, 1 memory of the process.
+    BufferDesc: 32 { kind: u32, fd: i32, flags: u32, optional_flags: u32, addr: u64, length: u64, }
+    /// `ib_uverbs_query_qp`, `ib_uverbs_query_srq`, `ib_uverbs_destroy_*`: a reply's address and a handle.
+    HandleOnly: 16 { response: u64, handle: u32, more: u32, }
+    /// `ib_uverbs_req_notify_cq`.
+    ReqNotifyCq: 8 { cq: u32, solicited_only: u32, }
+    /// `ib_uverbs_async_event_desc`.
+    AsyncEvent: 16 { element: u64, event_type: u32, reserved: u32, }
 }
