@@ -8,6 +8,8 @@ use directverbs_linux::error::Error;
 use directverbs_linux::objects::{Context, CoreSupport, ProtectionDomain};
 use directverbs_linux::uverbs::{CommandFile, Fd, Uhw};
 
+use zerocopy::IntoBytes;
+
 use super::{context, device, kernel, says};
 use crate::check::Check;
 
@@ -83,6 +85,9 @@ fn limits_are_asked_for_and_kept_to() {
     ] {
         assert!(value > 0, "{what}");
     }
+    // The kernel has written all that it was given room for.
+    let bytes = limits.base.as_bytes().len() + limits.extra.as_bytes().len();
+    assert_eq!(limits.extra.response_length.get() as usize, bytes);
     let error = context.query_port(2).expect_err("there is one port");
     says(&error.to_string(), &["port", "number 2", "1 to 1"]);
     assert!(matches!(context.query_port(0), Err(Error::Limit { .. })));

@@ -8,10 +8,13 @@ mod events;
 mod memory;
 mod packets;
 mod path;
+mod process;
 mod queues;
 mod removal;
+mod rings;
 mod rxe;
 mod subsystem;
+mod traffic;
 pub mod unprivileged;
 mod written;
 
@@ -48,9 +51,11 @@ pub fn stages() -> Vec<Stage> {
                 path::checks(),
                 queues::checks(),
                 completion::checks(),
+                traffic::checks(),
                 written::checks(),
                 packets::checks(),
                 events::checks(),
+                process::checks(),
             ]
             .into_iter()
             .flatten()

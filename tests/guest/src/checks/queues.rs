@@ -182,6 +182,8 @@ fn a_queue_pair_goes_from_reset_to_rts_and_back() {
     );
     let (path, asked) = (told.path.expect("a path"), to_itself());
     assert_eq!((path.dgid, path.sgid_index, path.hop_limit), (asked.dgid, asked.sgid_index, asked.hop_limit));
+    let error = qp.set_rate_limit(1000).expect_err("this driver limits no rate");
+    assert!(error.is_absent(), "{error}");
     qp.modify(&QpAttributes::to(QpState::Err), 1).expect("any state may fail");
     assert_eq!(qp.query().expect("its attributes").attributes.state, Some(QpState::Err));
     qp.modify(&QpAttributes::to(QpState::Reset), 1).expect("back");
@@ -225,7 +227,7 @@ fn a_refused_transition_leaves_the_state() {
     );
     assert_eq!(qp.state(), QpState::Init);
     qp.modify(&rtr, 1).expect("with a GID that there is");
-    // A limit of the rate is for drivers that have one.
+    // The kernel is asked for a limit of the rate only where there is something to be limited.
     let error = qp.set_rate_limit(1000).expect_err("not ready to send");
     assert!(matches!(error, Error::Value { attribute: "rate limit", .. }), "{error}");
 }

@@ -12,6 +12,7 @@ use directverbs_linux::objects::{
 use directverbs_linux::uverbs::abi::methods::invoke_write;
 use directverbs_linux::uverbs::{Fd, Kernel, Linux, MapRequest, Pages, Uhw};
 use rustix::io::Errno;
+use zerocopy::IntoBytes;
 
 use super::rxe::{self, Ring};
 use super::{context, device, refused};
@@ -104,7 +105,6 @@ fn a_kernel_without_a_method_for_commands_is_found_out() {
 }
 
 fn limits_are_the_same_by_write() {
-    use zerocopy::IntoBytes;
     let (old, new) = (opened(), context());
     assert_eq!(old.limits().base.as_bytes(), new.limits().base.as_bytes());
     assert_eq!(old.limits().extra.as_bytes(), new.limits().extra.as_bytes());
@@ -145,6 +145,9 @@ fn queues_are_armed_resized_and_changed_by_write() {
     let told = qp.query().expect("its attributes");
     assert_eq!((told.attributes.state, told.capabilities), (Some(QpState::Rts), qp.granted()));
     assert_eq!(told.attributes.dest_qp, Some(QpId::truncated(0x99)));
+    // An extended command.
+    let error = qp.set_rate_limit(1000).expect_err("this driver limits no rate");
+    assert!(error.is_absent(), "{error}");
 }
 
 fn what_is_refused_is_refused_by_write() {

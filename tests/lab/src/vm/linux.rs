@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::initramfs::Initramfs;
 use super::machine::Machine;
 use super::modules::Modules;
-use super::outcome::Outcome;
+use super::outcome::{GUEST, Outcome};
 use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::process::succeed;
@@ -57,7 +57,11 @@ pub fn foreground(lab: &Lab) -> Result<bool> {
 pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
     let (outcome, console) = run(checks.lab, &checks.log.clone(), &mut checks.step)?;
     for (name, result) in &outcome.rows {
-        checks.count(name, result.as_ref().map(drop));
+        let result = result.as_ref().map(drop).map_err(|why| match name.as_str() {
+            GUEST => format!("{why}\n{console}"),
+            _ => why.clone(),
+        });
+        checks.count(name, result);
     }
     if outcome.counts().1 > 0 {
         checks.note(&console);

@@ -3,6 +3,9 @@
 /// What every line begins with.
 const MARK: &str = "directverbs-guest:";
 
+/// What the row is called that says that the guest itself has ended too early.
+pub const GUEST: &str = "the guest";
+
 /// What has become of one check: its name, and the time that it took, or why it failed.
 pub type Row = (String, Result<String, String>);
 
@@ -44,7 +47,7 @@ impl Outcome {
                 None => "it never began".to_owned(),
                 Some(planned) => format!("it ended after {ran} of {planned} checks"),
             };
-            rows.push(("the guest".into(), Err(why)));
+            rows.push((GUEST.into(), Err(why)));
         }
         Self { rows }
     }
