@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use directverbs::ionic::caps::CapsError;
-use directverbs::verbs::{PlanError, StateError};
+use directverbs::verbs::{MemoryError, PlanError, StateError};
 use rustix::io::Errno;
 
-use crate::sysfs::SysfsError;
+use crate::sysfs::{LinkError, NoGid, SysfsError};
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -97,6 +97,27 @@ pub enum Error {
         #[source]
         error: CapsError,
     },
+    /// A ring that no queue can be on, with what the kernel has answered.
+    #[error("{object}: {error}")]
+    Memory {
+        /// What it is about.
+        object: &'static str,
+        /// Why not.
+        #[source]
+        error: MemoryError,
+    },
+    /// No GID of the port is the one that is wanted.
+    #[error("port {port}: {error}")]
+    Gid {
+        /// Port.
+        port: u8,
+        /// Why not.
+        #[source]
+        error: NoGid,
+    },
+    /// A port that cannot be used.
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// A transition of a queue pair that cannot be made. Nothing was asked of the kernel.
     #[error("queue pair: {0}")]
     State(#[from] StateError),

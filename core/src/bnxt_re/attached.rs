@@ -5,9 +5,10 @@ use core::marker::PhantomData;
 
 use super::cq::CompletionQueue;
 use super::doorbell::Toggle;
+use super::push::PushBuffer;
 use super::qp::{AsQueuePair, AsSharedReceiveQueue, QueuePair};
 use super::srq::SharedReceiveQueue;
-use crate::queue::{Doorbell, Store};
+use crate::queue::{DeviceMemory, Doorbell, Store};
 use crate::verbs::{
     self, BatchError, CqFault, CqId, Endpoints, Pollable, PostError, QpCapabilities, QpId, QpState, QpType,
     RecvRequest, SendRequest, SrqId, WorkCompletion,
@@ -95,6 +96,22 @@ fn right_cq(attached: CqId, given: CqId) -> Result<(), BatchError> {
         return Ok(());
     }
     Err(BatchError { index: 0, error: PostError::WrongCq { given, attached } })
+}
+
+impl<'m, S: Store, D: Page> AttachedQp<'m, S, D> {
+    /// Posts one request by push; `cq` is the send completion queue.
+    ///
+    /// # Errors
+    /// As for a post, or a WQE that is too long for the buffer.
+    pub fn push<M: DeviceMemory>(
+        &mut self,
+        cq: &AttachedCq<'m, S, D>,
+        request: &SendRequest<'_>,
+        buffer: &PushBuffer<M>,
+    ) -> Result<(), BatchError> {
+        right_cq(self.qp.send_cq(), cq.cq.id())?;
+        self.qp.push(request, buffer, &self.page).map_err(|error| BatchError { index: 0, error })
+    }
 }
 
 impl<'m, S: Store, D: Page> verbs::QueuePair for AttachedQp<'m, S, D> {

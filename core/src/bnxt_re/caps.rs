@@ -27,6 +27,14 @@ impl Generation {
             _ => Self::Legacy,
         }
     }
+
+    /// Name, as [`crate::verbs::DeviceAttributes::family`] spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::P7 => "bnxt_re",
+            Self::Legacy | Self::P5 => "bnxt_re-p5",
+        }
+    }
 }
 
 /// Bits of [`ContextReply::comp_mask`]. Unknown bits are ignored.

@@ -6,6 +6,8 @@
 
 pub mod attached;
 pub mod batch;
+#[cfg(feature = "alloc")]
+mod boxed;
 pub mod caps;
 pub mod collapsed;
 mod complete;

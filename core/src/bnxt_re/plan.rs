@@ -34,6 +34,11 @@ const fn sges(device: u32, layout: u32) -> u32 {
     if device < layout { device } else { layout }
 }
 
+/// Inline bytes of a WQE with room for `sges` SGEs.
+const fn max_inline(static_mode: bool, sges: u32) -> u32 {
+    if static_mode { sges / 2 * (2 * SLOT_BYTES) } else { sges * SLOT_BYTES }
+}
+
 macro_rules! check {
     ($e:expr) => {
         match $e {
@@ -87,7 +92,7 @@ impl SendPlan {
         let sges = sges(limits.max_sge, if static_mode { STATIC_SGES } else { MAX_SGES });
         check!(over("max_send_wr", asked.max_send_wr as u64, limits.max_qp_wr as u64));
         check!(over("max_send_sge", asked.max_send_sge as u64, sges as u64));
-        let max_inline = if static_mode { sges / 2 * 32 } else { sges * SLOT_BYTES };
+        let max_inline = max_inline(static_mode, sges);
         check!(over("max_inline_data", asked.max_inline_data as u64, max_inline as u64));
 
         let inline_align = if static_mode { HEADER_SLOTS } else { 1 };
@@ -217,6 +222,20 @@ impl QpPlan {
         let recv =
             if srq || asked.max_recv_wr == 0 { None } else { Some(check!(RecvPlan::new(caps, asked))) };
         Ok(Self { send, recv })
+    }
+
+    /// The largest capabilities that can be asked for.
+    pub const fn largest(caps: &DeviceCaps) -> QpCapabilities {
+        let static_mode = matches!(caps.wqe_mode, WqeMode::Static);
+        let sges = sges(caps.limits.max_sge, if static_mode { STATIC_SGES } else { MAX_SGES });
+        let max_inline_data = max_inline(static_mode, sges);
+        QpCapabilities {
+            max_send_wr: SendPlan::max_send_wr(caps, sges, max_inline_data),
+            max_recv_wr: caps.limits.max_qp_wr,
+            max_send_sge: sges,
+            max_recv_sge: sges,
+            max_inline_data,
+        }
     }
 
     /// Capabilities granted.

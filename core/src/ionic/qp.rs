@@ -11,7 +11,7 @@ use super::work::QueueMemory;
 use crate::queue::{DeviceMemory, Doorbell, Store};
 use crate::verbs::{
     BatchError, CqId, MemoryError, Pollable, PostError, QpCapabilities, QpId, QpState, QpType, RecvRequest,
-    SendRequest, SharedReceiveQueue, SrqId,
+    SendRequest, SharedReceiveQueue, SrqId, Wrapper,
 };
 
 /// What a queue pair is made for: what the device answered to its creation, and the caller's wishes.
@@ -342,6 +342,12 @@ impl SharedReceiveQueue for NoSharedReceiveQueue {
     }
 
     fn arm_limit(&mut self, _: u32) {
+        match *self {}
+    }
+}
+
+impl Wrapper<Self> for NoSharedReceiveQueue {
+    fn queue(&mut self) -> Option<&mut Self> {
         match *self {}
     }
 }

@@ -35,8 +35,10 @@ pub struct PortAttributes {
     pub mtu: Mtu,
     /// Ethernet address.
     pub mac: Mac,
-    /// GID with index 0.
+    /// Our GID: the one that packets come from.
     pub gid: Gid,
+    /// Its index in the device's table, for [`AddressVector::sgid_index`].
+    pub gid_index: u8,
 }
 
 /// Registered memory that this process can reach.

@@ -1,3 +1,5 @@
+use core::marker::PhantomData;
+
 use super::SrqId;
 
 /// A queue pair that a poller can find.
@@ -62,5 +64,52 @@ impl<Q: Pollable, S: super::SharedReceiveQueue> Endpoints<Q, S> for Slices<'_, Q
 
     fn flush_seq(&self) -> u32 {
         self.qps.iter().fold(0, |sum, qp| sum.wrapping_add(qp.flush_seq()))
+    }
+}
+
+/// What a platform wraps around a queue `Q` of a family.
+pub trait Wrapper<Q> {
+    /// The queue; none if a queue of another family is inside.
+    fn queue(&mut self) -> Option<&mut Q>;
+}
+
+/// The caller's endpoints as a family's poller needs them: without what the platform wraps around its queues.
+#[derive(Debug)]
+pub struct Unwrapped<'e, E, Q, S> {
+    endpoints: &'e mut E,
+    wrappers: PhantomData<fn() -> (Q, S)>,
+}
+
+impl<'e, E: Endpoints<Q, S>, Q, S> Unwrapped<'e, E, Q, S> {
+    /// Looks through the wrappers of `endpoints`.
+    #[inline(always)]
+    pub fn new(endpoints: &'e mut E) -> Self {
+        Self { endpoints, wrappers: PhantomData }
+    }
+}
+
+impl<E, Q, S, InnerQ, InnerS> Endpoints<InnerQ, InnerS> for Unwrapped<'_, E, Q, S>
+where
+    E: Endpoints<Q, S>,
+    Q: Wrapper<InnerQ>,
+    S: Wrapper<InnerS>,
+{
+    #[inline(always)]
+    fn with_qp<R>(&mut self, key: u32, f: impl FnOnce(&mut InnerQ) -> R) -> Option<R> {
+        self.endpoints.with_qp(key, |qp| qp.queue().map(f)).flatten()
+    }
+
+    #[inline(always)]
+    fn with_srq<R>(&mut self, id: SrqId, f: impl FnOnce(&mut InnerS) -> R) -> Option<R> {
+        self.endpoints.with_srq(id, |srq| srq.queue().map(f)).flatten()
+    }
+
+    fn each_qp(&mut self, mut f: impl FnMut(&mut InnerQ) -> bool) {
+        self.endpoints.each_qp(|qp| qp.queue().is_none_or(&mut f));
+    }
+
+    #[inline(always)]
+    fn flush_seq(&self) -> u32 {
+        self.endpoints.flush_seq()
     }
 }

@@ -18,7 +18,7 @@ pub use completion::{WcFlags, WcOpcode, WcStatus, WorkCompletion};
 pub use device::{
     CompletionQueue, Device, DeviceAttributes, MemoryRegion, PortAttributes, QueuePair, SharedReceiveQueue,
 };
-pub use endpoints::{Endpoints, Pollable, Slices};
+pub use endpoints::{Endpoints, Pollable, Slices, Unwrapped, Wrapper};
 pub use error::{BatchError, CqFault, FaultKind, MemoryError, PlanError, PostError, StateError};
 pub use id::{AhId, CqId, Dpi, Imm, LKey, PdId, Psn, QKey, QpId, RKey, SrqId};
 pub use qp::{QpAttributes, QpCapabilities, QpInit, QpState, QpType, SrqInit};

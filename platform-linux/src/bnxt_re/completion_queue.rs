@@ -12,8 +12,8 @@ use super::context::Context;
 use super::pages::{TogglePage, Toggled};
 use super::ring::Ring;
 use crate::error::{Error, Result};
-use crate::objects::{self, Buffer, CompletionChannel, CoreSupport, CqFlags, CqInit};
-use crate::uverbs::{Pages, Uhw};
+use crate::objects::{self, Buffer, CompletionChannel, CoreSupport, CqFlags, CqInit, within};
+use crate::uverbs::{RingPages, Uhw};
 
 const OBJECT: &str = "completion queue";
 /// Bits of a number in a doorbell.
@@ -58,7 +58,7 @@ impl CompletionQueue {
         // A kernel that does not promise to look at all of a request is sent what it knows.
         let robust = generic.core_support().contains(CoreSupport::ROBUST_UDATA);
         let known = if robust { size_of::<CqRequest>() } else { OLD_CQ_REQUEST };
-        let uhw = Uhw { input: &request.as_bytes()[..known], output: reply.as_mut_bytes() };
+        let uhw = Uhw::vouched(&request.as_bytes()[..known], reply.as_mut_bytes());
         let (channel, vector) = (options.channel, options.vector);
         let init = CqInit { cqe, channel, vector, flags: CqFlags::empty(), buffer };
         let object = objects::CompletionQueue::create(generic, &init, uhw)?;
@@ -78,27 +78,66 @@ impl CompletionQueue {
         Ok(Self { toggle, object, ring, plan, id: CqId::truncated(number) })
     }
 
+    /// Takes one that another library has created in an imported context: its handle, its number on the device, and its
+    /// ring of `entries` entries. It is never destroyed here. Nothing has completed there yet, and the other library does not
+    /// poll it any more.
+    ///
+    /// # Errors
+    /// A number that does not fit a doorbell, a ring that is too short, or the kernel refuses the toggle page.
+    pub fn import(
+        context: &Context,
+        handle: u32,
+        id: CqId,
+        ring: &Arc<RingPages>,
+        entries: u32,
+    ) -> Result<Self> {
+        let caps = context.caps();
+        let bytes = u64::from(entries) * u64::from(caps.cqe_bytes);
+        within(OBJECT, "number", id.get().into(), 0, (1 << ID_BITS) - 1)?;
+        within(OBJECT, "entries", entries.into(), 1, u64::from(caps.max_cqe) + 1)?;
+        within(OBJECT, "bytes of the ring", ring.len() as u64, bytes, u64::MAX)?;
+        // Whatever the other library has planned, ringing after each poll is right.
+        let plan = CqPlan { cqe: entries.saturating_sub(1), entries, bytes: bytes as u32, deferred: false };
+        let object = objects::CompletionQueue::import(context.generic(), handle, plan.cqe);
+        let toggle = TogglePage::map(context, Toggled::Completion(id.get(), handle))?;
+        Ok(Self { toggle, object, ring: Ring::Own(Arc::clone(ring)), plan, id })
+    }
+
     /// Asks the kernel to move to a ring for `cqe` completions. The device goes on with the old one until it has written
     /// its last CQE there, which `directverbs::bnxt_re::cq` waits for: keep what is returned, the old ring.
     ///
     /// # Errors
     /// More than the device has, the same size, the application's memory, or the kernel refuses: then the old ring stays.
-    pub fn resize(&mut self, context: &Context, cqe: u32) -> Result<Arc<Pages>> {
-        let Ring::Own(old) = &self.ring else {
+    pub fn resize(&mut self, context: &Context, cqe: u32) -> Result<Arc<RingPages>> {
+        let plan = self.plan_resize(context, cqe)?;
+        let new = RingPages::new(context.generic().file().kernel(), plan.bytes as usize)?;
+        self.resize_to(&plan, new)
+    }
+
+    /// Plans a resize for `cqe` completions.
+    pub(super) fn plan_resize(&self, context: &Context, cqe: u32) -> Result<CqPlan> {
+        if self.ring.pages().is_none() {
             return Err(Error::Unsupported {
                 object: OBJECT,
                 feature: "resize in memory of the application",
                 needs: "a new queue",
             });
-        };
-        let plan = CqPlan::resized(context.caps(), cqe, &self.plan)
-            .map_err(|error| Error::Plan { object: OBJECT, error })?;
-        let new = Arc::new(Pages::new(context.generic().file().kernel(), plan.bytes as usize)?);
+        }
+        CqPlan::resized(context.caps(), cqe, &self.plan)
+            .map_err(|error| Error::Plan { object: OBJECT, error })
+    }
+
+    /// Asks the kernel to move to `new`, and returns the old ring.
+    pub(super) fn resize_to(&mut self, plan: &CqPlan, new: Arc<RingPages>) -> Result<Arc<RingPages>> {
+        let old = self.ring.pages().cloned().ok_or(Error::Value {
+            object: OBJECT,
+            attribute: "buffer",
+            what: "is the application's",
+        })?;
         let request = ResizeCqRequest { cq_va: new.address().into() };
-        self.object.resize(plan.cqe, Uhw { input: request.as_bytes(), output: &mut [] })?;
-        let old = Arc::clone(old);
+        self.object.resize(plan.cqe, Uhw::vouched(request.as_bytes(), &mut []))?;
         self.ring = Ring::Own(new);
-        self.plan = plan;
+        self.plan = *plan;
         Ok(old)
     }
 
@@ -125,6 +164,11 @@ impl CompletionQueue {
     /// What the next arm carries: zero on devices without toggle pages.
     pub fn toggle(&self) -> Toggle {
         self.toggle.as_ref().map_or(Toggle::ZERO, TogglePage::toggle)
+    }
+
+    /// The toggle page, for the queue's user; without it, [`CompletionQueue::toggle`] is zero.
+    pub(super) fn take_toggle(&mut self) -> Option<TogglePage> {
+        self.toggle.take()
     }
 
     /// Whether there is a toggle page.

@@ -13,7 +13,7 @@ use super::pages::PushPage;
 use crate::error::{Error, Result};
 use crate::objects;
 use crate::sysfs::{Device, Driver};
-use crate::uverbs::{Kernel, Mapping, Protection, Uhw};
+use crate::uverbs::{Fd, Kernel, Mapping, Protection, Uhw};
 
 /// Where the kernel writes the number of a new address handle, in the shared page.
 const AVID: usize = 0x10;
@@ -44,10 +44,7 @@ impl Context {
     /// # Errors
     /// Another driver's device, an ABI that is not supported, no permission, or a device that makes no sense.
     pub fn open(kernel: Arc<dyn Kernel>, device: &Device) -> Result<Self> {
-        device.check_abi()?;
-        if device.driver != Driver::BnxtRe {
-            return Err(Error::Value { object: OBJECT, attribute: "driver", what: "is not bnxt_re" });
-        }
+        check_driver(device)?;
         Self::open_path(kernel, &device.path())
     }
 
@@ -56,11 +53,37 @@ impl Context {
     /// # Errors
     /// As for [`Context::open`].
     pub fn open_path(kernel: Arc<dyn Kernel>, path: &Path) -> Result<Self> {
-        let comp_mask = request_bits::POW2_SUPPORT | request_bits::VAR_WQE_SUPPORT;
-        let request = ContextRequest { comp_mask: comp_mask.into() };
-        let mut reply = ContextReply::ZERO;
-        let uhw = Uhw::new(&request, &mut reply);
-        let generic = objects::Context::open_path(kernel, path, Driver::BnxtRe.id(), uhw)?;
+        let (generic, reply) = open(kernel, path)?;
+        Self::new(generic, reply)
+    }
+
+    /// Takes a context that another library has opened of `device`, by its file. The file stays open when the last object is
+    /// gone.
+    ///
+    /// What the driver has told the other library, it tells this one in a second context, which is closed at once. It takes
+    /// a library that has asked for variable WQEs and for depths that are no powers of two, as libbnxt_re does since
+    /// rdma-core 54; for others there is [`Context::import_as`].
+    ///
+    /// # Errors
+    /// As for [`Context::open`], or it is not an opened device.
+    pub fn import(kernel: Arc<dyn Kernel>, device: &Device, file: Fd) -> Result<Self> {
+        check_driver(device)?;
+        let (_, reply) = open(Arc::clone(&kernel), &device.path())?;
+        Self::import_as(kernel, file, reply)
+    }
+
+    /// The same, with what the driver has told the other library.
+    ///
+    /// Do not create address handles in both libraries at the same time: the driver leaves their numbers in a page that both
+    /// read.
+    ///
+    /// # Errors
+    /// It is not an opened device, or one that makes no sense.
+    pub fn import_as(kernel: Arc<dyn Kernel>, file: Fd, reply: ContextReply) -> Result<Self> {
+        Self::new(objects::Context::import(kernel, file, Driver::BnxtRe.id())?, reply)
+    }
+
+    fn new(generic: objects::Context, reply: ContextReply) -> Result<Self> {
         let senseless = |what| Err(Error::Reply { object: OBJECT, method: "GET_CONTEXT", what });
         let page = reply.pg_size.get() as usize;
         if page != generic.file().kernel().page_size() {
@@ -168,11 +191,29 @@ impl Context {
     }
 }
 
+fn check_driver(device: &Device) -> Result<()> {
+    device.check_abi()?;
+    if device.driver == Driver::BnxtRe {
+        return Ok(());
+    }
+    Err(Error::Value { object: OBJECT, attribute: "driver", what: "is not bnxt_re" })
+}
+
+/// Opens a context, with all that this crate can do asked for, and with what the driver says to it.
+fn open(kernel: Arc<dyn Kernel>, path: &Path) -> Result<(objects::Context, ContextReply)> {
+    let comp_mask = request_bits::POW2_SUPPORT | request_bits::VAR_WQE_SUPPORT;
+    let request = ContextRequest { comp_mask: comp_mask.into() };
+    let mut reply = ContextReply::ZERO;
+    let uhw = Uhw::new(&request, &mut reply);
+    let generic = objects::Context::open_path(kernel, path, Driver::BnxtRe.id(), uhw)?;
+    Ok((generic, reply))
+}
+
 /// A protection domain. Clones share it.
 #[derive(Clone, Debug)]
 pub struct ProtectionDomain {
     generic: objects::ProtectionDomain,
-    id: PdId,
+    id: Option<PdId>,
     context: Context,
 }
 
@@ -194,7 +235,14 @@ impl ProtectionDomain {
             None => *slot = Some(Arc::new(DoorbellPage::map(context.generic(), dpi, reply.dbr.get())?)),
         }
         drop(slot);
-        Ok(Self { generic, id: PdId::truncated(reply.pdid.get()), context: context.clone() })
+        let id = Some(PdId::truncated(reply.pdid.get()));
+        Ok(Self { generic, id, context: context.clone() })
+    }
+
+    /// Takes one that another library has created in an imported context, by its handle. It is never destroyed here.
+    pub fn import(context: &Context, handle: u32) -> Self {
+        let generic = objects::ProtectionDomain::import(context.generic(), handle);
+        Self { generic, id: None, context: context.clone() }
     }
 
     /// What every driver has.
@@ -202,13 +250,21 @@ impl ProtectionDomain {
         &self.generic
     }
 
-    /// Number on the device.
-    pub fn id(&self) -> PdId {
+    /// Number on the device; none of an imported one.
+    pub fn id(&self) -> Option<PdId> {
         self.id
     }
 
     /// The context.
     pub fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// Destroys it.
+    ///
+    /// # Errors
+    /// Something refers to it: then it is destroyed with the last of these. Or the kernel refuses.
+    pub fn destroy(self) -> Result<()> {
+        self.generic.destroy()
     }
 }

@@ -33,6 +33,7 @@
 pub mod abi;
 mod completion_queue;
 mod context;
+pub mod datapath;
 mod doorbell;
 mod pages;
 mod queue_pair;
@@ -44,8 +45,9 @@ mod tests;
 
 pub use completion_queue::{CompletionQueue, CqOptions};
 pub use context::{Context, ProtectionDomain};
+pub use datapath::Device;
 pub use doorbell::{DoorbellPage, DoorbellRegion};
-pub use pages::{PacingPages, PushPage, TogglePage};
+pub use pages::{ClaimedBuffer, PacingPages, PushMemory, PushPage, TogglePage};
 pub use queue_pair::{QueuePair, QueuePairInit};
 pub use ring::Ring;
 pub use shared_receive_queue::SharedReceiveQueue;

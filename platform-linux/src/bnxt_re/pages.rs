@@ -1,8 +1,12 @@
 //! Pages besides doorbells: push, pacing, toggle.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use directverbs::bnxt_re::doorbell::{self, Toggle};
 use directverbs::bnxt_re::pacing::PacingParameters;
-use directverbs::bnxt_re::push::PushBuffer;
+use directverbs::bnxt_re::push::{PUSH_BUFFERS, PushBuffer};
+use directverbs::queue::DeviceMemory;
 use directverbs::verbs::MemoryError;
 use zerocopy::little_endian::{U32, U64};
 
@@ -63,6 +67,8 @@ fn checked_length(
 pub struct PushPage {
     page: Page,
     number: doorbell::PushPage,
+    /// Buffers that are claimed, a bit for each.
+    claimed: AtomicU32,
 }
 
 impl PushPage {
@@ -80,7 +86,7 @@ impl PushPage {
             method: alloc_page::METHOD.name,
             what: "a number of more than 12 bits",
         })?;
-        Ok(Self { page, number })
+        Ok(Self { page, number, claimed: AtomicU32::new(0) })
     }
 
     /// One of its buffers.
@@ -89,6 +95,56 @@ impl PushPage {
     /// There is no such buffer.
     pub fn buffer(&self, index: usize) -> std::result::Result<PushBuffer<&Mapping>, MemoryError> {
         PushBuffer::new(&self.page.mapping, self.number, index)
+    }
+}
+
+/// A push buffer that one queue pair has, until it is dropped.
+#[derive(Debug)]
+pub struct ClaimedBuffer {
+    buffer: PushBuffer<PushMemory>,
+    page: Arc<PushPage>,
+    bit: u32,
+}
+
+/// The mapped page, held.
+#[derive(Debug)]
+pub struct PushMemory(Arc<PushPage>);
+
+impl DeviceMemory for PushMemory {
+    fn store_16(&self, offset: usize, block: &[u8; 16]) {
+        self.0.page.mapping.store_16(offset, block);
+    }
+
+    fn store_64(&self, offset: usize, block: &[u8; 64]) {
+        self.0.page.mapping.store_64(offset, block);
+    }
+}
+
+impl PushPage {
+    /// A buffer that nobody else has; none if all are claimed.
+    pub fn claim(self: &Arc<Self>) -> Option<ClaimedBuffer> {
+        for index in 0..PUSH_BUFFERS {
+            let bit = 1 << index;
+            if self.claimed.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+                let page = Arc::clone(self);
+                let buffer = PushBuffer::new(PushMemory(Arc::clone(self)), self.number, index).ok()?;
+                return Some(ClaimedBuffer { buffer, page, bit });
+            }
+        }
+        None
+    }
+}
+
+impl ClaimedBuffer {
+    /// The buffer.
+    pub fn buffer(&self) -> &PushBuffer<PushMemory> {
+        &self.buffer
+    }
+}
+
+impl Drop for ClaimedBuffer {
+    fn drop(&mut self) {
+        self.page.claimed.fetch_and(!self.bit, Ordering::Relaxed);
     }
 }
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use directverbs::bnxt_re::plan::{DirectParameters, QpPlan};
 use directverbs::bnxt_re::wqe::WqeMode;
-use directverbs::verbs::{QpAttributes, QpCapabilities, QpId, QpInit, QpType};
+use directverbs::verbs::{QpAttributes, QpCapabilities, QpId, QpInit, QpState, QpType};
 
 use super::abi::{FIXED_QUE_ATTR, QP_DBR_HANDLE, QpReply, QpRequest};
 use super::completion_queue::CompletionQueue;
-use super::context::ProtectionDomain;
+use super::context::{Context, ProtectionDomain};
 use super::doorbell::DoorbellRegion;
 use super::ring::Ring;
 use super::shared_receive_queue::SharedReceiveQueue;
 use crate::error::{Error, Result};
-use crate::objects::{self, Buffer, QpBuffers};
+use crate::objects::{self, Buffer, QpBuffers, QueriedQp};
 use crate::uverbs::Uhw;
 
 const OBJECT: &str = "queue pair";
@@ -178,12 +178,25 @@ impl QueuePair {
         self.object.modify(attributes, port)
     }
 
+    /// Takes over the state that a completion has told.
+    pub(super) fn follow(&mut self, state: QpState) {
+        self.object.follow(state);
+    }
+
+    /// Reads attributes, and the state as the device has it.
+    ///
+    /// # Errors
+    /// As [`objects::QueuePair::query`].
+    pub fn query(&mut self) -> Result<QueriedQp> {
+        self.object.query()
+    }
+
     /// Limits the rate of the send queue to `kbps` kbit/s; 0 takes the limit off.
     ///
     /// # Errors
     /// The device has no limits, the queue pair is not ready to send, or the kernel refuses.
-    pub fn set_rate_limit(&mut self, pd: &ProtectionDomain, kbps: u32) -> Result<()> {
-        if !pd.context().caps().rate_limit {
+    pub fn set_rate_limit(&mut self, context: &Context, kbps: u32) -> Result<()> {
+        if !context.caps().rate_limit {
             return Err(Error::Unsupported {
                 object: OBJECT,
                 feature: "a rate limit",

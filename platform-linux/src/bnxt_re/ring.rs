@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::objects::{Buffer, Context};
-use crate::uverbs::Pages;
+use crate::uverbs::RingPages;
 
 /// Memory of a ring: its own, or given by the application.
 #[derive(Clone, Debug)]
 pub enum Ring {
     /// Its own.
-    Own(Arc<Pages>),
+    Own(Arc<RingPages>),
     /// The application's.
     Application(Buffer),
 }
@@ -27,7 +27,7 @@ impl Ring {
             buffer.check_room(object, bytes.into())?;
             return Ok(Self::Application(buffer.clone()));
         }
-        Ok(Self::Own(Arc::new(Pages::new(context.file().kernel(), bytes as usize)?)))
+        Ok(Self::Own(RingPages::new(context.file().kernel(), bytes as usize)?))
     }
 
     /// Its address for the driver's part of a request: 0 for the application's, which goes by an attribute.
@@ -35,6 +35,14 @@ impl Ring {
         match self {
             Self::Own(pages) => pages.address(),
             Self::Application(_) => 0,
+        }
+    }
+
+    /// The memory, if a queue of this process can be on it.
+    pub fn pages(&self) -> Option<&Arc<RingPages>> {
+        match self {
+            Self::Own(pages) | Self::Application(Buffer::Ring(pages)) => Some(pages),
+            Self::Application(_) => None,
         }
     }
 

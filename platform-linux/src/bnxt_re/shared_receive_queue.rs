@@ -11,7 +11,7 @@ use super::context::ProtectionDomain;
 use super::pages::{TogglePage, Toggled};
 use crate::error::{Error, Result};
 use crate::objects;
-use crate::uverbs::{Pages, Uhw};
+use crate::uverbs::{RingPages, Uhw};
 
 const OBJECT: &str = "shared receive queue";
 
@@ -20,7 +20,7 @@ const OBJECT: &str = "shared receive queue";
 pub struct SharedReceiveQueue {
     toggle: Option<TogglePage>,
     object: objects::SharedReceiveQueue,
-    ring: Arc<Pages>,
+    ring: Arc<RingPages>,
     plan: SrqPlan,
     id: SrqId,
 }
@@ -34,7 +34,7 @@ impl SharedReceiveQueue {
         let context = pd.context();
         let plan =
             SrqPlan::new(context.caps(), &init).map_err(|error| Error::Plan { object: OBJECT, error })?;
-        let ring = Arc::new(Pages::new(context.generic().file().kernel(), plan.bytes as usize)?);
+        let ring = RingPages::new(context.generic().file().kernel(), plan.bytes as usize)?;
         let request = SrqRequest { srqva: ring.address().into(), ..SrqRequest::ZERO };
         let mut reply = SrqReply::ZERO;
         let uhw = Uhw::new(&request, &mut reply);
@@ -69,13 +69,18 @@ impl SharedReceiveQueue {
     }
 
     /// Memory of the ring.
-    pub fn ring(&self) -> &Arc<Pages> {
+    pub fn ring(&self) -> &Arc<RingPages> {
         &self.ring
     }
 
     /// What the next arm carries: zero on devices without toggle pages.
     pub fn toggle(&self) -> Toggle {
         self.toggle.as_ref().map_or(Toggle::ZERO, TogglePage::toggle)
+    }
+
+    /// The toggle page, for the queue's user; without it, [`SharedReceiveQueue::toggle`] is zero.
+    pub(super) fn take_toggle(&mut self) -> Option<TogglePage> {
+        self.toggle.take()
     }
 
     /// Destroys it.

@@ -21,7 +21,7 @@ use crate::uverbs::abi::packet::BufferDescriptor;
 use crate::uverbs::model::{Model, PAGE, Request, Settings};
 use crate::uverbs::{Kernel, Pages};
 
-const ALL: u64 = context_bits::HAVE_CCTX
+pub(super) const ALL: u64 = context_bits::HAVE_CCTX
     | context_bits::HAVE_MODE
     | context_bits::WC_DPI_ENABLED
     | context_bits::DBR_PACING_ENABLED
@@ -33,7 +33,7 @@ const ALL: u64 = context_bits::HAVE_CCTX
 const DBR_HANDLE: &[(&str, Spec)] = &[("QP_CREATE", abi::QP_DBR_HANDLE.optional())];
 
 /// A P7 of Linux 7.3, with `comp_mask` of its features.
-fn settings(comp_mask: u64) -> Settings {
+pub(super) fn settings(comp_mask: u64) -> Settings {
     let context = ContextReply {
         pg_size: (PAGE as u32).into(),
         cqe_sz: 32.into(),
@@ -76,7 +76,7 @@ fn settings(comp_mask: u64) -> Settings {
     }
 }
 
-fn open(model: &Arc<Model>) -> Result<Context, Error> {
+pub(super) fn open(model: &Arc<Model>) -> Result<Context, Error> {
     Context::open_path(Arc::clone(model) as Arc<dyn Kernel>, Path::new("/dev/infiniband/uverbs0"))
 }
 
@@ -87,7 +87,7 @@ fn opened(settings: Settings) -> (Arc<Model>, Context) {
     (model, context)
 }
 
-fn names(log: &[Request]) -> Vec<&'static str> {
+pub(super) fn names(log: &[Request]) -> Vec<&'static str> {
     log.iter().map(|r| r.name).collect()
 }
 
@@ -115,12 +115,12 @@ fn memory(model: &Arc<Model>, length: usize) -> Arc<Pages> {
     Arc::new(Pages::new(&(Arc::clone(model) as Arc<dyn Kernel>), length).expect("memory"))
 }
 
-fn qp_request(sent: &Request) -> QpRequest {
+pub(super) fn qp_request(sent: &Request) -> QpRequest {
     QpRequest::read_from_bytes(sent.get("UHW_IN").expect("the driver's part")).expect("40 bytes")
 }
 
 /// The model numbers queue pairs by their handle; the driver's reply says the same.
-fn with_qp_number(mut settings: Settings, number: u32) -> Settings {
+pub(super) fn with_qp_number(mut settings: Settings, number: u32) -> Settings {
     let reply = QpReply { qpid: number.into(), ..QpReply::ZERO };
     settings.uhw.push(("QP_CREATE", reply.as_bytes().to_vec()));
     settings
@@ -170,7 +170,7 @@ fn the_first_protection_domain_brings_the_doorbell_page_and_it_stays() {
     assert_eq!(names(&log), ["ALLOC_PD", "mmap"]);
     assert_eq!(log[1].number("OFFSET"), Some(0x5000));
     let page = context.doorbell().expect("a page");
-    assert_eq!((page.dpi().get(), first.id().get()), (9, 7));
+    assert_eq!((page.dpi().get(), first.id().map(|id| id.get())), (9, Some(7)));
     page.store(0, 0x1122_3344_5566_7788);
     page.store(usize::MAX, 1);
     let second = ProtectionDomain::alloc(&context).expect("another");
@@ -490,7 +490,10 @@ fn a_rate_limit_takes_a_device_that_has_it() {
     let pd = ProtectionDomain::alloc(&context).expect("a domain");
     let cq = CompletionQueue::create(&context, 100, &CqOptions::default()).expect("a queue");
     let mut qp = QueuePair::create(&pd, &init(&cq)).expect("a queue pair");
-    assert!(matches!(qp.set_rate_limit(&pd, 1000), Err(Error::Unsupported { feature: "a rate limit", .. })));
+    assert!(matches!(
+        qp.set_rate_limit(&context, 1000),
+        Err(Error::Unsupported { feature: "a rate limit", .. })
+    ));
     qp.modify(&QpAttributes { access: Some(AccessFlags::empty()), ..QpAttributes::to(QpState::Init) }, 1)
         .expect("INIT");
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use directverbs::ionic::cqe::CQE_BYTES;
 use directverbs::ionic::plan::{CqPlan, RingPlan};
 use directverbs::verbs::CqId;
 
@@ -9,8 +10,8 @@ use super::abi::{CqReply, CqRequest, QueueDescriptor};
 use super::context::Context;
 use super::protection_domain::check_mask;
 use crate::error::{Error, Result};
-use crate::objects::{self, CompletionChannel, CqFlags, CqInit};
-use crate::uverbs::{Pages, Uhw};
+use crate::objects::{self, CompletionChannel, CqFlags, CqInit, within};
+use crate::uverbs::{RingPages, Uhw};
 
 const OBJECT: &str = "completion queue";
 
@@ -18,7 +19,7 @@ const OBJECT: &str = "completion queue";
 #[derive(Debug)]
 pub struct CompletionQueue {
     object: objects::CompletionQueue,
-    rings: [Option<(CqId, Arc<Pages>)>; 2],
+    rings: [Option<(CqId, Arc<RingPages>)>; 2],
     plan: CqPlan,
     udma_mask: u8,
 }
@@ -42,7 +43,7 @@ impl CompletionQueue {
         let mut pages = [None, None];
         for (udma, (ring, descriptor)) in pages.iter_mut().zip(&mut request.cq).enumerate() {
             if udma_mask >> udma & 1 != 0 {
-                let memory = Arc::new(Pages::new(generic.file().kernel(), plan.ring.bytes())?);
+                let memory = RingPages::new(generic.file().kernel(), plan.ring.bytes())?;
                 *descriptor = describe(&memory, plan.ring);
                 *ring = Some(memory);
             }
@@ -64,13 +65,36 @@ impl CompletionQueue {
         Ok(Self { object, rings, plan, udma_mask })
     }
 
+    /// Takes one that another library has created in an imported context: its handle, and on each of its pipelines the number
+    /// and the memory of its ring of 2^`depth_log2` entries. It is never destroyed here. Nothing has completed there yet, and
+    /// the other library does not poll it any more.
+    ///
+    /// # Errors
+    /// Pipelines that there are not, or a ring that is too short.
+    pub fn import(
+        context: &Context,
+        handle: u32,
+        rings: [Option<(CqId, Arc<RingPages>)>; 2],
+        depth_log2: u8,
+    ) -> Result<Self> {
+        let udma_mask = rings.iter().zip([1, 2]).filter(|(r, _)| r.is_some()).map(|(_, bit)| bit).sum();
+        check_mask(context, OBJECT, udma_mask)?;
+        let ring = RingPlan { depth_log2, stride_log2: CQE_BYTES.trailing_zeros() as u8 };
+        within(OBJECT, "entries of the ring, base-two logarithm", depth_log2.into(), 0, 16)?;
+        for (_, memory) in rings.iter().flatten() {
+            within(OBJECT, "bytes of the ring", memory.len() as u64, ring.bytes() as u64, u64::MAX)?;
+        }
+        let object = objects::CompletionQueue::import(context.generic(), handle, ring.depth());
+        Ok(Self { object, rings, plan: CqPlan { ring }, udma_mask })
+    }
+
     /// The kernel's object.
     pub fn object(&self) -> &objects::CompletionQueue {
         &self.object
     }
 
     /// Number and memory of the ring on a pipeline, if it has one there.
-    pub fn ring(&self, udma: u8) -> Option<(CqId, &Arc<Pages>)> {
+    pub fn ring(&self, udma: u8) -> Option<(CqId, &Arc<RingPages>)> {
         let ring = self.rings.get(usize::from(udma))?.as_ref()?;
         Some((ring.0, &ring.1))
     }
@@ -95,7 +119,7 @@ impl CompletionQueue {
 }
 
 /// A ring as the driver is told it.
-pub(super) fn describe(memory: &Pages, plan: RingPlan) -> QueueDescriptor {
+pub(super) fn describe(memory: &RingPages, plan: RingPlan) -> QueueDescriptor {
     QueueDescriptor {
         addr: memory.address().into(),
         size: (plan.bytes() as u32).into(),

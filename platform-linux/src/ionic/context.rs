@@ -11,7 +11,7 @@ use super::doorbell::DoorbellPage;
 use crate::error::{Error, Result};
 use crate::objects;
 use crate::sysfs::{Device, Driver};
-use crate::uverbs::{Kernel, Protection, Uhw};
+use crate::uverbs::{Fd, Kernel, Protection, Uhw};
 
 const OBJECT: &str = "device";
 
@@ -35,10 +35,7 @@ impl Context {
     /// # Errors
     /// Another driver's device, an ABI that is not supported, no permission, or a device that makes no sense.
     pub fn open(kernel: Arc<dyn Kernel>, device: &Device) -> Result<Self> {
-        device.check_abi()?;
-        if device.driver != Driver::Ionic {
-            return Err(Error::Value { object: OBJECT, attribute: "driver", what: "is not ionic" });
-        }
+        check_driver(device)?;
         Self::open_path(kernel, &device.path())
     }
 
@@ -47,10 +44,31 @@ impl Context {
     /// # Errors
     /// As for [`Context::open`].
     pub fn open_path(kernel: Arc<dyn Kernel>, path: &Path) -> Result<Self> {
-        let (request, mut reply) = (ContextRequest::ZERO, ContextReply::ZERO);
-        let uhw = Uhw::new(&request, &mut reply);
-        let generic = objects::Context::open_path(kernel, path, Driver::Ionic.id(), uhw)?;
-        let caps = Caps::from_reply(&reply).map_err(|error| Error::Device { object: OBJECT, error })?;
+        let (generic, reply) = open(kernel, path)?;
+        Self::new(generic, &reply)
+    }
+
+    /// Takes a context that another library has opened of `device`, by its file. The file stays open when the last object is
+    /// gone. What the driver has told the other library, it tells this one in a second context, which is closed at once.
+    ///
+    /// # Errors
+    /// As for [`Context::open`], or it is not an opened device.
+    pub fn import(kernel: Arc<dyn Kernel>, device: &Device, file: Fd) -> Result<Self> {
+        check_driver(device)?;
+        let (_, reply) = open(Arc::clone(&kernel), &device.path())?;
+        Self::import_as(kernel, file, &reply)
+    }
+
+    /// The same, with what the driver has told the other library.
+    ///
+    /// # Errors
+    /// It is not an opened device, or one that makes no sense.
+    pub fn import_as(kernel: Arc<dyn Kernel>, file: Fd, reply: &ContextReply) -> Result<Self> {
+        Self::new(objects::Context::import(kernel, file, Driver::Ionic.id())?, reply)
+    }
+
+    fn new(generic: objects::Context, reply: &ContextReply) -> Result<Self> {
+        let caps = Caps::from_reply(reply).map_err(|error| Error::Device { object: OBJECT, error })?;
         let senseless = |what| Error::Reply { object: OBJECT, method: "GET_CONTEXT", what };
         let page = generic.file().kernel().page_size();
         if page != 1 << caps.page_shift {
@@ -100,4 +118,20 @@ impl Context {
     pub fn udma_mask(&self) -> u8 {
         self.inner.caps.udma_mask()
     }
+}
+
+fn check_driver(device: &Device) -> Result<()> {
+    device.check_abi()?;
+    if device.driver == Driver::Ionic {
+        return Ok(());
+    }
+    Err(Error::Value { object: OBJECT, attribute: "driver", what: "is not ionic" })
+}
+
+/// Opens a context, with what the driver says to it.
+fn open(kernel: Arc<dyn Kernel>, path: &Path) -> Result<(objects::Context, ContextReply)> {
+    let (request, mut reply) = (ContextRequest::ZERO, ContextReply::ZERO);
+    let uhw = Uhw::new(&request, &mut reply);
+    let generic = objects::Context::open_path(kernel, path, Driver::Ionic.id(), uhw)?;
+    Ok((generic, reply))
 }

@@ -28,9 +28,18 @@ impl ProtectionDomain {
     /// # Errors
     /// The kernel refuses.
     pub fn alloc(context: &Context) -> Result<Self> {
-        let generic = objects::ProtectionDomain::alloc(context.generic(), Uhw::none())?;
+        Ok(Self::new(context, objects::ProtectionDomain::alloc(context.generic(), Uhw::none())?))
+    }
+
+    /// Takes one that another library has created in an imported context, by its handle. It is never destroyed here. What
+    /// was set there is not known here.
+    pub fn import(context: &Context, handle: u32) -> Self {
+        Self::new(context, objects::ProtectionDomain::import(context.generic(), handle))
+    }
+
+    fn new(context: &Context, generic: objects::ProtectionDomain) -> Self {
         let udma_mask = context.udma_mask();
-        Ok(Self { generic, context: context.clone(), placement: Placement::default(), udma_mask })
+        Self { generic, context: context.clone(), placement: Placement::default(), udma_mask }
     }
 
     /// What every driver has.
@@ -41,6 +50,14 @@ impl ProtectionDomain {
     /// The context.
     pub fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// Destroys it.
+    ///
+    /// # Errors
+    /// Something refers to it: then it is destroyed with the last of these. Or the kernel refuses.
+    pub fn destroy(self) -> Result<()> {
+        self.generic.destroy()
     }
 
     /// Where queues shall be.

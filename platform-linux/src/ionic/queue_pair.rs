@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use directverbs::ionic::cmb::{Cmb, CmbGrant};
 use directverbs::ionic::plan::{QpPlan, WorkQueuePlan};
-use directverbs::verbs::{QpAttributes, QpCapabilities, QpId, QpInit, QpType};
+use directverbs::verbs::{QpAttributes, QpCapabilities, QpId, QpInit, QpState, QpType};
 
 use super::abi::{QpReply, QpRequest};
 use super::completion_queue::{CompletionQueue, describe};
 use super::context::Context;
 use super::protection_domain::ProtectionDomain;
 use crate::error::{Error, Result};
-use crate::objects::{self, QpBuffers};
-use crate::uverbs::{Mapping, Pages, Protection, Uhw};
+use crate::objects::{self, QpBuffers, QueriedQp};
+use crate::uverbs::{Mapping, Protection, RingPages, Uhw};
 
 const OBJECT: &str = "queue pair";
 
@@ -34,16 +34,16 @@ pub struct QueuePairInit<'a> {
 /// Where a queue is: always in host memory, and besides in controller memory if the device has granted that.
 #[derive(Debug)]
 pub struct Placed {
-    ring: Arc<Pages>,
+    ring: Arc<RingPages>,
     grant: CmbGrant,
-    mapping: Option<Mapping>,
+    mapping: Option<Arc<Mapping>>,
 }
 
 impl Placed {
     /// Takes what the device has granted, and maps it.
     fn new(
         context: &Context,
-        ring: Arc<Pages>,
+        ring: Arc<RingPages>,
         plan: &WorkQueuePlan,
         (reply, offset): (u8, u64),
     ) -> Result<Self> {
@@ -52,14 +52,14 @@ impl Placed {
             CmbGrant::Host => None,
             CmbGrant::Cmb { .. } => {
                 let file = context.generic().file();
-                Some(file.map(offset, plan.ring.bytes(), Protection::Write, "controller memory")?)
+                Some(Arc::new(file.map(offset, plan.ring.bytes(), Protection::Write, "controller memory")?))
             }
         };
         Ok(Self { ring, grant, mapping })
     }
 
     /// The ring in host memory.
-    pub fn ring(&self) -> &Arc<Pages> {
+    pub fn ring(&self) -> &Arc<RingPages> {
         &self.ring
     }
 
@@ -70,6 +70,12 @@ impl Placed {
 
     /// The ring in controller memory, as posting wants it.
     pub fn cmb(&self) -> Option<Cmb<&Mapping>> {
+        let Cmb { memory, express, mapping } = self.shared_cmb()?;
+        Some(Cmb { memory: &**memory, express, mapping })
+    }
+
+    /// [`Placed::cmb`], for a queue that holds the mapping.
+    pub(super) fn shared_cmb(&self) -> Option<Cmb<&Arc<Mapping>>> {
         match (self.grant, &self.mapping) {
             (CmbGrant::Cmb { express, mapping }, Some(memory)) => Some(Cmb { memory, express, mapping }),
             _ => None,
@@ -114,7 +120,7 @@ impl QueuePair {
             });
         }
         let kernel = context.generic().file().kernel();
-        let ring = |plan: &WorkQueuePlan| Pages::new(kernel, plan.ring.bytes()).map(Arc::new);
+        let ring = |plan: &WorkQueuePlan| RingPages::new(kernel, plan.ring.bytes());
         let (sq, rq) = (ring(&plan.sq)?, ring(&plan.rq)?);
         let request = QpRequest {
             sq: describe(&sq, plan.sq.ring),
@@ -194,6 +200,19 @@ impl QueuePair {
     /// As [`objects::QueuePair::modify`].
     pub fn modify(&mut self, attributes: &QpAttributes, port: u8) -> Result<()> {
         self.object.modify(attributes, port)
+    }
+
+    /// Takes over the state that a completion has told.
+    pub(super) fn follow(&mut self, state: QpState) {
+        self.object.follow(state);
+    }
+
+    /// Reads attributes, and the state as the device has it.
+    ///
+    /// # Errors
+    /// As [`objects::QueuePair::query`].
+    pub fn query(&mut self) -> Result<QueriedQp> {
+        self.object.query()
     }
 
     /// Destroys it.

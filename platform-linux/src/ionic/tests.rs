@@ -16,14 +16,14 @@ use crate::error::Error;
 use crate::uverbs::Kernel;
 use crate::uverbs::model::{Model, PAGE, Request, Settings};
 
-const ENABLE: CmbPreference = CmbPreference { enable: true, express: false, require: false };
+pub(super) const ENABLE: CmbPreference = CmbPreference { enable: true, express: false, require: false };
 const EXPRESS: CmbPreference = CmbPreference { express: true, ..ENABLE };
 const REQUIRE: CmbPreference = CmbPreference { require: true, ..ENABLE };
 
 /// Where the model's first queue pair has its number from: file 4, events 5, PD 6, CQ 7, QP 8.
 const QP: u32 = 8 + 0x100;
 
-fn context_reply() -> ContextReply {
+pub(super) fn context_reply() -> ContextReply {
     ContextReply {
         page_shift: 12.into(),
         dbell_offset: 0x3000.into(),
@@ -42,11 +42,11 @@ fn context_reply() -> ContextReply {
     }
 }
 
-fn qp_reply() -> QpReply {
+pub(super) fn qp_reply() -> QpReply {
     QpReply { qpid: QP.into(), udma_idx: 1, ..QpReply::ZERO }
 }
 
-fn settings(context: ContextReply, qp: QpReply) -> Settings {
+pub(super) fn settings(context: ContextReply, qp: QpReply) -> Settings {
     let cq = CqReply { cqid: [0x21.into(), 0x22.into()], udma_mask: 3, ..CqReply::ZERO };
     let ah = AhReply { ahid: 0x77.into(), ..AhReply::ZERO };
     Settings {
@@ -61,7 +61,7 @@ fn settings(context: ContextReply, qp: QpReply) -> Settings {
     }
 }
 
-fn open(model: &Arc<Model>) -> Result<Context, Error> {
+pub(super) fn open(model: &Arc<Model>) -> Result<Context, Error> {
     Context::open_path(Arc::clone(model) as Arc<dyn Kernel>, Path::new("/dev/infiniband/uverbs0"))
 }
 
@@ -95,7 +95,7 @@ fn init(cq: &CompletionQueue) -> QueuePairInit<'_> {
     }
 }
 
-fn qp_request(sent: &Request) -> QpRequest {
+pub(super) fn qp_request(sent: &Request) -> QpRequest {
     QpRequest::read_from_bytes(sent.get("UHW_IN").expect("the driver's part")).expect("40 bytes")
 }
 

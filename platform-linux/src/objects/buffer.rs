@@ -4,13 +4,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::uverbs::Pages;
 use crate::uverbs::abi::packet::{BUFFER_DMABUF, BUFFER_VA, BufferDescriptor};
+use crate::uverbs::{Pages, RingPages};
 
 /// Memory for a ring. A queue holds it until it is destroyed.
 #[derive(Clone, Debug)]
 pub enum Buffer {
-    /// Part of this process's memory.
+    /// Memory made for a ring, all of it: this process can post to and poll the queue.
+    Ring(Arc<RingPages>),
+    /// Part of this process's memory, for a queue that another party posts to or polls.
     Memory {
         /// The memory.
         pages: Arc<Pages>,
@@ -38,8 +40,15 @@ impl Buffer {
     /// # Errors
     /// It is.
     pub(crate) fn check_room(&self, object: &'static str, needed: u64) -> Result<()> {
-        let (Self::Memory { length, .. } | Self::DmaBuf { length, .. }) = self;
-        super::handle::within(object, "buffer length", *length, needed, u64::MAX)
+        super::handle::within(object, "buffer length", self.length(), needed, u64::MAX)
+    }
+
+    /// Bytes of the ring.
+    pub fn length(&self) -> u64 {
+        match self {
+            Self::Ring(ring) => ring.len() as u64,
+            Self::Memory { length, .. } | Self::DmaBuf { length, .. } => *length,
+        }
     }
 
     /// What the kernel is told of it, after checking that it is whole pages' begin and lies in its memory.
@@ -48,6 +57,7 @@ impl Buffer {
     /// It does not.
     pub(super) fn descriptor(&self, object: &'static str, page: usize) -> Result<BufferDescriptor> {
         let (size, offset, length) = match self {
+            Self::Ring(ring) => (ring.len() as u64, 0, ring.len() as u64),
             Self::Memory { pages, offset, length } => (pages.len() as u64, *offset, *length),
             Self::DmaBuf { size, offset, length, .. } => (*size, *offset, *length),
         };
@@ -62,12 +72,11 @@ impl Buffer {
             return fault("buffer", "ends behind the memory that it is part of");
         }
         let common = BufferDescriptor { length: length.into(), ..BufferDescriptor::ZERO };
+        let at =
+            |address: u64| BufferDescriptor { buffer_type: BUFFER_VA.into(), addr: address.into(), ..common };
         Ok(match self {
-            Self::Memory { pages, .. } => BufferDescriptor {
-                buffer_type: BUFFER_VA.into(),
-                addr: (pages.address() + offset).into(),
-                ..common
-            },
+            Self::Ring(ring) => at(ring.address()),
+            Self::Memory { pages, .. } => at(pages.address() + offset),
             Self::DmaBuf { file, .. } => BufferDescriptor {
                 buffer_type: BUFFER_DMABUF.into(),
                 fd: file.as_raw_fd().cast_unsigned().into(),

@@ -105,6 +105,19 @@ impl CompletionQueue {
         Ok(Self { inner: Arc::new(inner) })
     }
 
+    /// Takes one that another library has created in `context`, by its handle. It is never destroyed here. Its events go
+    /// where they went, and carry what the other library has chosen.
+    pub fn import(context: &Context, handle: u32, cqe: u32) -> Self {
+        let inner = Inner {
+            handle: Handle::borrowed(&context.shared, handle, &destroy::CQ),
+            user_handle: context.shared.user_handle(),
+            cqe,
+            _channel: None,
+            _buffer: None,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
     /// The kernel's handle.
     pub fn handle(&self) -> u32 {
         self.inner.handle.number()

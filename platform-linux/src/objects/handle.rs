@@ -16,6 +16,7 @@ pub(crate) struct Handle {
     context: Arc<Shared>,
     number: u32,
     destroy: &'static Method,
+    /// It is to be destroyed.
     alive: bool,
 }
 
@@ -23,6 +24,11 @@ impl Handle {
     /// Owns `number`, which `destroy` destroys.
     pub fn new(context: &Arc<Shared>, number: u32, destroy: &'static Method) -> Self {
         Self { context: Arc::clone(context), number, destroy, alive: true }
+    }
+
+    /// Names `number`, which somebody else has created and will destroy.
+    pub fn borrowed(context: &Arc<Shared>, number: u32, destroy: &'static Method) -> Self {
+        Self { context: Arc::clone(context), number, destroy, alive: false }
     }
 
     /// The number.

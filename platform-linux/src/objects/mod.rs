@@ -27,7 +27,7 @@ pub use channel::CompletionChannel;
 pub use completion_queue::{CompletionQueue, CqFlags, CqInit};
 pub use context::{Context, CoreSupport, DeviceLimits};
 pub use event::{AsyncEvent, Element, EventKind, UserHandle};
-pub(crate) use handle::Handle;
+pub(crate) use handle::{Handle, within};
 pub use memory_region::MemoryRegion;
 pub use memory_window::MemoryWindow;
 pub use port::Port;

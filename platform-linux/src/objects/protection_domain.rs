@@ -26,6 +26,12 @@ impl ProtectionDomain {
         Ok(Self { handle: Arc::new(Handle::new(&context.shared, reply.handle.get(), &destroy::PD)) })
     }
 
+    /// Takes one that another library has created in `context`, by its handle. It is never destroyed here, and must not be
+    /// destroyed there as long as something of this crate refers to it: the kernel refuses that.
+    pub fn import(context: &Context, handle: u32) -> Self {
+        Self { handle: Arc::new(Handle::borrowed(&context.shared, handle, &destroy::PD)) }
+    }
+
     /// The context.
     pub fn context(&self) -> Context {
         Context { shared: Arc::clone(self.handle.context()) }

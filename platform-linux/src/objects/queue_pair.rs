@@ -176,6 +176,11 @@ impl QueuePair {
         Ok(())
     }
 
+    /// Takes over the state that a completion has told.
+    pub(crate) fn follow(&mut self, state: QpState) {
+        self.state = state;
+    }
+
     /// Limits the rate of the send queue to `kbps` kbit/s; 0 takes the limit off.
     ///
     /// # Errors

@@ -209,7 +209,7 @@ fn the_drivers_parts_are_sent_and_what_a_kernel_does_not_fill_reads_as_zero() {
             Settings { uhw: vec![("ALLOC_PD", vec![1, 2, 3, 4])], invoke_write, ..Settings::newest() };
         let (model, context) = opened(settings);
         let (request, mut reply) = ([7u8; 12], [0xffu8; 8]);
-        let uhw = Uhw { input: &request, output: &mut reply[..] };
+        let uhw = Uhw::vouched(&request, &mut reply[..]);
         let pd = ProtectionDomain::alloc(&context, uhw).expect("a domain");
         let sent = model.only();
         assert_eq!(sent.get("UHW_IN"), Some(&request[..]));
@@ -622,7 +622,7 @@ fn an_address_handle_names_our_gid_and_more_than_one_hop() {
 #[test]
 fn memory_of_pages_is_copied_in_and_out_within_its_bounds() {
     let model = Model::new(Settings::newest());
-    let mut memory = Arc::into_inner(pages(&model, 1)).expect("only one");
+    let memory = Arc::into_inner(pages(&model, 1)).expect("only one");
     assert_eq!(memory.len(), PAGE);
     assert!(memory.write(PAGE - 2, &[1, 2]));
     assert!(!memory.write(PAGE - 1, &[1, 2]));

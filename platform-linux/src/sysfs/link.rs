@@ -92,6 +92,7 @@ mod tests {
             rate: String::new(),
             gids: Vec::new(),
             netdev: Some(("eth0".to_owned(), 1500)),
+            mac: None,
         }
     }
 

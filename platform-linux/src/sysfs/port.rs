@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use directverbs::verbs::Mac;
+
 use super::gid::{self, GidEntry, Netdev};
 use super::read::{self, SysfsError};
 
@@ -92,6 +94,8 @@ pub struct PortInfo {
     pub gids: Vec<GidEntry>,
     /// The network interface of the port's GIDs, and its MTU in bytes, if there is one.
     pub netdev: Option<(String, u32)>,
+    /// Ethernet address of that interface.
+    pub mac: Option<Mac>,
 }
 
 impl PortInfo {
@@ -105,13 +109,19 @@ impl PortInfo {
             _ => LinkLayer::Unspecified,
         };
         let gids = gid::table(folder, number, link_layer == LinkLayer::Ethernet)?;
+        let netdev = netdev(&gids, net)?;
+        let mac = match &netdev {
+            Some((name, _)) => read::optional(&net.join(name).join("address"))?.and_then(|text| mac(&text)),
+            None => None,
+        };
         Ok(Self {
             number,
             state: PortState::from_code(state),
             physical_state: physical.as_deref().and_then(read::code).unwrap_or(0),
             link_layer,
             rate: read::optional(&file("rate"))?.unwrap_or_default(),
-            netdev: netdev(&gids, net)?,
+            netdev,
+            mac,
             gids,
         })
     }
@@ -131,6 +141,17 @@ fn netdev(gids: &[GidEntry], net: &Path) -> Result<Option<(String, u32)>, SysfsE
         Err(error) if error.is_missing() => Ok(None),
         mtu => Ok(Some((name, mtu?))),
     }
+}
+
+/// Six groups of two hexadecimal digits.
+fn mac(text: &str) -> Option<Mac> {
+    let mut mac = Mac::default();
+    let mut groups = text.split(':');
+    for byte in &mut mac.0 {
+        let group = groups.next().filter(|g| g.len() == 2)?;
+        *byte = u8::from_str_radix(group, 16).ok()?;
+    }
+    groups.next().is_none().then_some(mac)
 }
 
 /// Whether `name` is that of one file in a folder.

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::abi::attribute::{
     Attribute, Constant, File, Handle, HasKind, Input, InputBytes, Method, NewFile, NewHandle, Output,
-    OutputBytes, RawFile,
+    OutputBytes,
 };
 use super::abi::methods::object::DRIVER;
 use super::abi::packet::{Header, RawAttribute, flags};
@@ -59,11 +59,6 @@ impl<'a> Call<'a> {
     /// Asks for a file: [`Answer::file`] is its descriptor.
     pub fn new_file(&mut self, attribute: Attribute<NewFile>) -> &mut Self {
         self.push(attribute, 0, 0)
-    }
-
-    /// Names a file that is no object of the context.
-    pub fn raw_file(&mut self, attribute: Attribute<RawFile>, fd: Fd) -> &mut Self {
-        self.push(attribute, 0, fd.get() as u64)
     }
 
     /// Gives a number.

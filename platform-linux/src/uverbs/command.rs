@@ -12,10 +12,8 @@ use crate::error::{Error, Result};
 /// is off.
 #[derive(Debug, Default)]
 pub struct Uhw<'a> {
-    /// Bytes for the driver.
-    pub input: &'a [u8],
-    /// Room for its reply.
-    pub output: &'a mut [u8],
+    pub(super) input: &'a [u8],
+    pub(super) output: &'a mut [u8],
 }
 
 impl<'a> Uhw<'a> {
@@ -24,18 +22,37 @@ impl<'a> Uhw<'a> {
         Self::default()
     }
 
-    /// `request` and `reply` of a driver.
-    pub fn new<Q: IntoBytes + Immutable, R: IntoBytes + FromBytes>(request: &'a Q, reply: &'a mut R) -> Self {
-        Self { input: request.as_bytes(), output: reply.as_mut_bytes() }
-    }
-
-    /// Only a reply.
+    /// Only a reply. A driver is asked for nothing, so there is no memory that it could be given.
     pub fn reply<R: IntoBytes + FromBytes>(reply: &'a mut R) -> Self {
         Self { input: &[], output: reply.as_mut_bytes() }
     }
 
+    /// `request` and `reply` of a driver.
+    ///
+    /// # Safety
+    /// Each address in the request that the driver hands to its device is that of mapped memory, as long as the driver takes
+    /// it to be. It stays mapped as long as the object lives that is made of the request, and until then nobody holds
+    /// references into it, or reads or writes it but as the device's specification wants.
+    pub unsafe fn request(request: &'a [u8], reply: &'a mut [u8]) -> Self {
+        Self::vouched(request, reply)
+    }
+
+    /// The same, from within this crate, where the object made of the request holds the memory that it names, and only the
+    /// queue on a ring reaches that ring.
+    pub(crate) fn vouched(request: &'a [u8], reply: &'a mut [u8]) -> Self {
+        Self { input: request, output: reply }
+    }
+
+    /// [`Uhw::vouched`] for structures.
+    pub(crate) fn new<Q: IntoBytes + Immutable, R: IntoBytes + FromBytes>(
+        request: &'a Q,
+        reply: &'a mut R,
+    ) -> Self {
+        Self::vouched(request.as_bytes(), reply.as_mut_bytes())
+    }
+
     /// Adds both to a call.
-    pub fn add(self, call: &mut Call<'a>) {
+    pub(crate) fn add(self, call: &mut Call<'a>) {
         self.output.fill(0);
         call.input_bytes(UHW_IN, self.input).output_bytes(UHW_OUT, self.output);
     }

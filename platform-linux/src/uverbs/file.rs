@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::abi::attribute::Method;
 use super::abi::command::{Command, QUERY_DEVICE};
-use super::abi::methods::{destroy, invoke_write};
+use super::abi::methods::invoke_write;
 use super::call::{Answer, Call};
 use super::command::{Uhw, invoke, written};
 use super::kernel::{Fd, Kernel, Protection};
@@ -107,9 +107,12 @@ impl CommandFile {
 
     /// Sends a call.
     ///
+    /// Only this crate does: values may carry addresses of memory that a device writes to later, and it is the object made
+    /// of the call that keeps such memory.
+    ///
     /// # Errors
     /// It is not whole, the kernel refuses it, or this process has not opened the file.
-    pub fn call(&self, call: Call<'_>) -> Result<Answer> {
+    pub(crate) fn call(&self, call: Call<'_>) -> Result<Answer> {
         let Method { object, name, .. } = call.method();
         self.check_owner(object)?;
         let packet = call.packet(self.driver_id)?;
@@ -120,7 +123,7 @@ impl CommandFile {
     ///
     /// # Errors
     /// As for [`CommandFile::call`].
-    pub fn command<C, R>(&self, command: &Command, core: &C, reply: &mut R, uhw: Uhw<'_>) -> Result<()>
+    pub(crate) fn command<C, R>(&self, command: &Command, core: &C, reply: &mut R, uhw: Uhw<'_>) -> Result<()>
     where
         C: IntoBytes + Immutable,
         R: IntoBytes + FromBytes,
@@ -146,21 +149,11 @@ impl CommandFile {
         Ok(())
     }
 
-    /// Destroys an object by a method that takes nothing but its handle. An object of a device that is gone is gone, too.
+    /// Sends a call that destroys an object. An object of a device that is gone is gone, too.
     ///
     /// # Errors
     /// The kernel refuses: something else refers to it.
-    pub fn destroy(&self, method: &'static Method, handle: u32) -> Result<()> {
-        let mut call = Call::new(method);
-        call.handle(destroy::HANDLE, handle);
-        self.finish(call)
-    }
-
-    /// Sends a call that destroys an object.
-    ///
-    /// # Errors
-    /// As for [`CommandFile::destroy`].
-    pub fn finish(&self, call: Call<'_>) -> Result<()> {
+    pub(crate) fn finish(&self, call: Call<'_>) -> Result<()> {
         match self.call(call) {
             Err(error) if !matches!(error.errno(), Some(Errno::IO | Errno::NODEV)) => Err(error),
             _ => Ok(()),

@@ -94,6 +94,13 @@ pub unsafe trait Kernel: Send + Sync {
     /// Number of this process.
     fn process(&self) -> u32;
 
+    /// Gives others time while a program has nothing to do: lets their threads run, or moves a device that is made up.
+    /// `false` says that nothing will ever come without new work, which is never true of a real device.
+    fn idle(&self) -> bool {
+        std::thread::yield_now();
+        true
+    }
+
     /// Bytes of a page.
     fn page_size(&self) -> usize;
 

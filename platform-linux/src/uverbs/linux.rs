@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn pages_are_there_until_dropped_and_no_child_has_them() {
-        let mut pages = Pages::new(&kernel(), 1).expect("memory");
+        let pages = Pages::new(&kernel(), 1).expect("memory");
         assert!(pages.write(7, b"ring"));
         let mut copy = [0; 4];
         assert!(pages.read(7, &mut copy));

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use directverbs::queue::DeviceMemory;
 
@@ -125,7 +126,7 @@ impl Drop for Mapping {
 
 /// Zeroed memory of whole pages that a device may be given: a ring, or a buffer of messages.
 ///
-/// A device may write to it at any time, so its contents are reached by volatile copies or as a ring.
+/// A device may write to it at any time, so its contents are copied in and out.
 #[derive(Debug)]
 pub struct Pages {
     mapping: Mapping,
@@ -152,6 +153,11 @@ impl Pages {
         self.mapping.address.as_ptr() as u64
     }
 
+    /// First byte.
+    pub(super) fn first(&self) -> NonNull<u8> {
+        self.mapping.address
+    }
+
     /// Bytes, whole pages.
     pub fn len(&self) -> usize {
         self.mapping.length
@@ -159,13 +165,26 @@ impl Pages {
 
     /// Copies `bytes` to `offset`; `false`, and nothing written, if they do not fit.
     #[must_use]
-    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> bool {
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> bool {
         let Some(first) = self.range(offset, bytes.len()) else { return false };
-        for (i, byte) in bytes.iter().enumerate() {
-            // SAFETY: `range` has checked that all of it lies in the mapping, which only this object hands out; the device
-            // may write at the same time, hence volatile.
-            unsafe { first.add(i).write_volatile(*byte) }
+        let (head, rest) = bytes.split_at(lead(first).min(bytes.len()));
+        let (words, tail) = rest.as_chunks::<8>();
+        let mut at = first;
+        let put = |at: NonNull<u8>, bytes: &[u8]| {
+            // SAFETY: `range` has checked that all of it lies in the mapping. The device, or another thread, may access it at
+            // the same time, hence atomics.
+            bytes.iter().enumerate().for_each(|(i, b)| unsafe { byte(at.add(i)) }.store(*b, Relaxed));
+        };
+        put(at, head);
+        // SAFETY: as long as `bytes`, which are in the mapping.
+        at = unsafe { at.add(head.len()) };
+        for value in words {
+            // SAFETY: as above; behind the head, words are aligned.
+            unsafe { word(at) }.store(u64::from_ne_bytes(*value), Relaxed);
+            // SAFETY: as above.
+            at = unsafe { at.add(size_of::<u64>()) };
         }
+        put(at, tail);
         true
     }
 
@@ -173,10 +192,24 @@ impl Pages {
     #[must_use]
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> bool {
         let Some(first) = self.range(offset, bytes.len()) else { return false };
-        for (i, byte) in bytes.iter_mut().enumerate() {
+        let lead = lead(first).min(bytes.len());
+        let (head, rest) = bytes.split_at_mut(lead);
+        let (words, tail) = rest.as_chunks_mut::<8>();
+        let mut at = first;
+        let take = |at: NonNull<u8>, bytes: &mut [u8]| {
             // SAFETY: as in `write`.
-            *byte = unsafe { first.add(i).read_volatile() };
+            bytes.iter_mut().enumerate().for_each(|(i, b)| *b = unsafe { byte(at.add(i)) }.load(Relaxed));
+        };
+        take(at, head);
+        // SAFETY: as in `write`.
+        at = unsafe { at.add(lead) };
+        for value in words {
+            // SAFETY: as in `write`.
+            *value = unsafe { word(at) }.load(Relaxed).to_ne_bytes();
+            // SAFETY: as in `write`.
+            at = unsafe { at.add(size_of::<u64>()) };
         }
+        take(at, tail);
         true
     }
 
@@ -185,5 +218,55 @@ impl Pages {
         let end = offset.checked_add(length)?;
         // SAFETY: the offset lies in the mapping, or right behind its last byte.
         (end <= self.mapping.length).then(|| unsafe { self.mapping.address.add(offset) })
+    }
+}
+
+/// Bytes before the next whole word.
+fn lead(at: NonNull<u8>) -> usize {
+    (at.as_ptr() as usize).wrapping_neg() % size_of::<u64>()
+}
+
+/// The byte at `at`.
+///
+/// # Safety
+/// It lies in a mapping that lives during `'m`.
+unsafe fn byte<'m>(at: NonNull<u8>) -> &'m AtomicU8 {
+    // SAFETY: mapped as the caller says, and accessed by atomics only.
+    unsafe { AtomicU8::from_ptr(at.as_ptr()) }
+}
+
+/// The aligned word at `at`.
+///
+/// # Safety
+/// It lies in a mapping that lives during `'m`, and is aligned.
+unsafe fn word<'m>(at: NonNull<u8>) -> &'m AtomicU64 {
+    // SAFETY: as for `byte`.
+    unsafe { AtomicU64::from_ptr(at.as_ptr().cast()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Linux;
+    use super::*;
+
+    #[test]
+    fn bytes_are_copied_wherever_they_begin_and_end() {
+        let pages = Pages::new(&(Arc::new(Linux) as Arc<dyn Kernel>), 1).expect("memory");
+        let bytes: Vec<u8> = (1..=40).collect();
+        for offset in 0..9 {
+            for length in 0..=bytes.len() {
+                assert!(pages.write(0, &[0; 64]) && pages.write(offset, &bytes[..length]));
+                let mut all = [0; 64];
+                assert!(pages.read(0, &mut all));
+                let mut expected = [0; 64];
+                expected[offset..offset + length].copy_from_slice(&bytes[..length]);
+                assert_eq!(all, expected);
+                let mut part = vec![0; length];
+                assert!(pages.read(offset, &mut part));
+                assert_eq!(part, bytes[..length]);
+            }
+        }
+        assert!(!pages.write(pages.len(), &[1]) && !pages.read(usize::MAX, &mut [0]));
+        assert!(pages.write(pages.len(), &[]));
     }
 }

@@ -216,7 +216,8 @@ impl<D: Device> Side<D> {
     /// The control operation or request that failed.
     pub fn connect(&mut self, dev: &mut D, peer: &Contact) -> Result<(), Error<D::Error>> {
         self.peer = Some(*peer);
-        let path = AddressVector::new(peer.gid, peer.mac);
+        let path =
+            AddressVector { sgid_index: dev.port().gid_index, ..AddressVector::new(peer.gid, peer.mac) };
         let (init, rtr, rts) = match self.job.op.qp_type() {
             QpType::Rc => {
                 let access =

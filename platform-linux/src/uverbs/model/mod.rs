@@ -153,6 +153,15 @@ impl Model {
         files.chain(objects).chain(mappings).collect()
     }
 
+    /// The 64-bit word at an address of a mapping.
+    pub fn load(&self, address: u64) -> u64 {
+        let state = self.state();
+        let (start, length) = state.mappings.range(..=address as usize).next_back().expect("a mapping");
+        assert!(address as usize + size_of::<u64>() <= start + length, "in the mapping");
+        // SAFETY: it lies in memory that `map` has allocated and `unmap` has not freed, while the state is locked.
+        unsafe { (address as usize as *const u64).read_volatile() }
+    }
+
     /// Puts a record into a file.
     pub fn raise(&self, fd: Fd, record: &[u8]) {
         let mut state = self.state();

@@ -2,7 +2,6 @@
 //! doorbell is a call into the NIC, and rings are memory of the process.
 
 pub mod bnxt_re;
-mod endpoints;
 mod error;
 pub mod ionic;
 mod memory;
@@ -71,6 +70,7 @@ impl<F: FrontEnd> Host<F> {
             mtu: self.config.mtu,
             mac: self.config.mac,
             gid: self.config.gids.first().copied().unwrap_or_default(),
+            gid_index: 0,
         }
     }
 

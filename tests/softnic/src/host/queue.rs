@@ -1,9 +1,8 @@
 use directverbs::verbs::{
     self, BatchError, CqFault, CqId, Endpoints, Pollable, QpCapabilities, QpId, QpState, QpType, RecvRequest,
-    SendRequest, SrqId, WorkCompletion,
+    SendRequest, SrqId, Unwrapped, WorkCompletion, Wrapper,
 };
 
-use super::endpoints::{Unwrapped, Wrapper};
 use super::memory::Owned;
 
 /// A queue of the driver with the memory under it. It is used through the traits of [`directverbs::verbs`].
@@ -17,11 +16,9 @@ impl<Q> Queue<Q> {
     }
 }
 
-impl<Q> Wrapper for Queue<Q> {
-    type Queue = Owned<Q>;
-
-    fn queue(&mut self) -> &mut Owned<Q> {
-        &mut self.0
+impl<Q> Wrapper<Q> for Queue<Q> {
+    fn queue(&mut self) -> Option<&mut Q> {
+        Some(&mut self.0)
     }
 }
 

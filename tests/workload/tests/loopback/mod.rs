@@ -336,7 +336,13 @@ impl Device for Loopback {
     }
     fn port(&self) -> PortAttributes {
         let gid = gid(QpId::truncated(self.number));
-        PortAttributes { active: true, mtu: Mtu::B1024, mac: Mac([2, 0, 0, 0, 0, self.number as u8]), gid }
+        PortAttributes {
+            active: true,
+            mtu: Mtu::B1024,
+            mac: Mac([2, 0, 0, 0, 0, self.number as u8]),
+            gid,
+            gid_index: 0,
+        }
     }
     fn progress(&mut self) -> bool {
         self.restless

@@ -1,7 +1,7 @@
 use directverbs::bnxt_re::caps::{DeviceCaps, Generation, Limits};
-use directverbs::bnxt_re::plan::SendPlan;
-use directverbs::bnxt_re::wqe::{SLOT_BYTES, STATIC_SGES, WqeMode};
-use directverbs::verbs::{DeviceAttributes, QpCapabilities};
+use directverbs::bnxt_re::plan::QpPlan;
+use directverbs::bnxt_re::wqe::{STATIC_SGES, WqeMode};
+use directverbs::verbs::DeviceAttributes;
 
 use crate::bus::PAGE;
 
@@ -36,23 +36,9 @@ pub fn caps(generation: Generation, wqe_mode: WqeMode) -> DeviceCaps {
 
 /// The same in the terms of the traits.
 pub fn attributes(caps: &DeviceCaps) -> DeviceAttributes {
-    let max_sge = caps.limits.max_sge;
-    let max_inline_data = match caps.wqe_mode {
-        WqeMode::Static => max_sge / 2 * 2 * SLOT_BYTES,
-        WqeMode::Variable => max_sge * SLOT_BYTES,
-    };
     DeviceAttributes {
-        family: match caps.generation {
-            Generation::P7 => "bnxt_re",
-            Generation::Legacy | Generation::P5 => "bnxt_re-p5",
-        },
-        max_qp: QpCapabilities {
-            max_send_wr: SendPlan::max_send_wr(caps, max_sge, max_inline_data),
-            max_recv_wr: caps.limits.max_qp_wr,
-            max_send_sge: max_sge,
-            max_recv_sge: max_sge,
-            max_inline_data,
-        },
+        family: caps.generation.name(),
+        max_qp: QpPlan::largest(caps),
         max_cqe: caps.max_cqe,
         max_srq_wr: caps.limits.max_srq_wr,
         max_rd_atomic: MAX_RD_ATOMIC,
@@ -64,7 +50,6 @@ pub fn attributes(caps: &DeviceCaps) -> DeviceAttributes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use directverbs::bnxt_re::plan::QpPlan;
 
     #[test]
     fn what_is_advertised_is_granted() {

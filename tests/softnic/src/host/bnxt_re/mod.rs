@@ -13,11 +13,10 @@ use directverbs::bnxt_re::doorbell::{DbIndex, DbType, DbWord, Epoch, PushPage, X
 use directverbs::bnxt_re::plan::{CqPlan, QpPlan, SRQ_ENTRY_BYTES, SrqPlan};
 use directverbs::bnxt_re::push::PushBuffer;
 use directverbs::bnxt_re::qp::{QueuePair, QueuePairInit};
-use directverbs::bnxt_re::recv::RecvQueue;
-use directverbs::bnxt_re::send::{SendInit, SendQueue, SendRecord};
-use directverbs::bnxt_re::srq::{SharedReceiveQueue, SrqRecord};
+use directverbs::bnxt_re::send::SendInit;
+use directverbs::bnxt_re::srq::SharedReceiveQueue;
 use directverbs::bnxt_re::wqe::{SLOT_BYTES, STATIC_SLOTS, WqeMode};
-use directverbs::queue::{Boxed, Doorbell, RingMemory};
+use directverbs::queue::{Boxed, Doorbell};
 use directverbs::verbs::{
     AccessFlags, AddressVector, AhId, CqId, Device, DeviceAttributes, MemoryError, MwType, PortAttributes,
     PostError, QpAttributes, QpId, QpInit, QpState, QpType, RKey, SendRequest, SrqId, SrqInit,
@@ -249,30 +248,6 @@ impl BnxtReDevice {
     }
 }
 
-/// Puts the driver's queue pair together over its two rings; the second is not used without a receive queue.
-fn build_qp(
-    [sq, rq]: [RingMemory<'static>; 2],
-    plan: &QpPlan,
-    send: &SendInit,
-    init: &QueuePairInit,
-) -> Result<QueuePair<'static, Boxed>, MemoryError> {
-    let sends = vec![SendRecord::default(); records(plan.send.records)].into_boxed_slice();
-    let send = SendQueue::new(sq, sends, send)?;
-    let recv = match &plan.recv {
-        None => None,
-        Some(recv) => {
-            let records = vec![0; records(recv.wqes)].into_boxed_slice();
-            Some(RecvQueue::new(rq, records, recv, init.id)?)
-        }
-    };
-    QueuePair::new(init, send, recv)
-}
-
-/// Records of bookkeeping come in powers of two.
-const fn records(needed: u32) -> usize {
-    needed.next_power_of_two() as usize
-}
-
 fn forget(qp: &Qp, cqs: &mut [&mut Cq]) {
     for cq in cqs {
         cq.0.cq.forget(directverbs::verbs::Pollable::key(qp));
@@ -367,8 +342,7 @@ impl Device for BnxtReDevice {
         let id = self.nic().lock().create_srq(&config).on(object)?;
         let pages = self.pages();
         let built = Owned::build([block], |[memory]| {
-            let records = vec![SrqRecord::default(); records(plan.entries)].into_boxed_slice();
-            let srq = SharedReceiveQueue::new(memory, records, &plan, id)?;
+            let srq = SharedReceiveQueue::boxed(memory, &plan, id)?;
             Ok(AttachedSrq { srq, page: pages.clone() })
         });
         let queue = self.or_destroy(built, |nic| nic.destroy_srq(id)).on(format_args!("{object} {id}"))?;
@@ -408,8 +382,8 @@ impl Device for BnxtReDevice {
             capabilities: config.capabilities,
         };
         let page = self.pages();
-        let built = Owned::build(blocks, |rings| {
-            build_qp(rings, &plan, &send, &init).map(|qp| AttachedQp { qp, page })
+        let built = Owned::build(blocks, |[sq, rq]| {
+            QueuePair::boxed(&plan, &send, &init, sq, Some(rq)).map(|qp| AttachedQp { qp, page })
         });
         let queue = self.or_destroy(built, |nic| nic.destroy_qp(id)).on(format_args!("queue pair {id}"))?;
         Ok(Queue(queue))

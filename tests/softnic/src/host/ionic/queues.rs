@@ -3,12 +3,11 @@ use directverbs::ionic::qp::{self, NoSharedReceiveQueue};
 use directverbs::queue::Boxed;
 use directverbs::verbs::{
     self, BatchError, CqFault, CqId, Endpoints, Pollable, QpCapabilities, QpId, QpState, QpType, RecvRequest,
-    SendRequest, WorkCompletion,
+    SendRequest, Unwrapped, WorkCompletion, Wrapper,
 };
 
 use super::Place;
 use super::window::{Port, Window};
-use crate::host::endpoints::{Unwrapped, Wrapper};
 use crate::host::memory::Owned;
 
 /// The driver's queue pair.
@@ -89,19 +88,9 @@ impl CompletionQueue {
     }
 }
 
-impl Wrapper for QueuePair {
-    type Queue = Owned<Inner>;
-
-    fn queue(&mut self) -> &mut Owned<Inner> {
-        &mut self.queue
-    }
-}
-
-impl Wrapper for NoSharedReceiveQueue {
-    type Queue = Owned<Self>;
-
-    fn queue(&mut self) -> &mut Owned<Self> {
-        match *self {}
+impl Wrapper<Inner> for QueuePair {
+    fn queue(&mut self) -> Option<&mut Inner> {
+        Some(&mut self.queue)
     }
 }
 
