@@ -4,7 +4,14 @@
 //! - [`DoorbellPage`], [`DoorbellRegion`]: where doorbells go. Every queue pair may have a region of its own.
 //! - [`PushPage`], [`PacingPages`], [`TogglePage`]: what newer devices have besides.
 //! - [`CompletionQueue`], [`QueuePair`], [`SharedReceiveQueue`]: created with rings of the sizes that
-//!   `directverbs::bnxt_re::plan` gives, in memory of their own or of the application.
+//!   `directverbs::bnxt_re::plan` gives, in memory of their own or of the application. They are the kernel's side only.
+//! - [`datapath`]: the queues that this process posts to and polls, and the [`Device`] that creates them.
+//!
+//! # A context of another library
+//!
+//! Users of libibverbs can move only their datapath: [`Context::import`] takes its context by `cmd_fd`,
+//! [`ProtectionDomain::import`] and [`CompletionQueue::import`] take a domain and a completion queue by their handles. Keys of
+//! memory regions are good in both libraries. What is borrowed is never destroyed here.
 //!
 //! # From rdma-core's direct verbs
 //!

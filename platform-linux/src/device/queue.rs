@@ -6,10 +6,12 @@ use directverbs::verbs::{
     RecvRequest, SendRequest, SrqId, Unwrapped, WorkCompletion, Wrapper,
 };
 
+use crate::objects::UserHandle;
 use crate::{bnxt_re, ionic};
 
 /// A queue pair.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a post follows no pointer, and queues are moved once")]
 pub enum QueuePair {
     /// Of a Broadcom device.
     BnxtRe(bnxt_re::datapath::QueuePair),
@@ -28,6 +30,7 @@ pub enum CompletionQueue {
 
 /// A shared receive queue.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a post follows no pointer, and queues are moved once")]
 pub enum SharedReceiveQueue {
     /// Of a Broadcom device.
     BnxtRe(bnxt_re::datapath::SharedReceiveQueue),
@@ -97,7 +100,25 @@ impl Wrapper<NoSharedReceiveQueue> for SharedReceiveQueue {
     }
 }
 
+impl CompletionQueue {
+    /// What its events carry.
+    pub fn user_handle(&self) -> UserHandle {
+        match self {
+            Self::BnxtRe(cq) => cq.control().object().user_handle(),
+            Self::Ionic(cq) => cq.control().object().user_handle(),
+        }
+    }
+}
+
 impl QueuePair {
+    /// What its events carry.
+    pub fn user_handle(&self) -> UserHandle {
+        match self {
+            Self::BnxtRe(qp) => qp.control().object().user_handle(),
+            Self::Ionic(qp) => qp.control().object().user_handle(),
+        }
+    }
+
     /// The error of a post with a completion queue of another family.
     #[cold]
     fn wrong(&self, cq: &CompletionQueue, receive: bool) -> BatchError {

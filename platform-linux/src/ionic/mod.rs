@@ -3,7 +3,11 @@
 //! - [`Context`]: capabilities, the doorbell page, the clock page.
 //! - [`ProtectionDomain`]: where the queues of its queue pairs shall be, and on which pipelines.
 //! - [`CompletionQueue`], [`QueuePair`]: created with rings of the sizes that `directverbs::ionic::plan` gives; what the
-//!   device has granted, not what was asked for, says where a queue is.
+//!   device has granted, not what was asked for, says where a queue is. They are the kernel's side only.
+//! - [`datapath`]: the queues that this process posts to and polls, and the [`Device`] that creates them.
+//!
+//! A context of another library is taken by [`Context::import`], its domains and completion queues by
+//! [`ProtectionDomain::import`] and [`CompletionQueue::import`]; what is borrowed is never destroyed here.
 //!
 //! The driver has no shared receive queues, and takes no memory of the application for a queue.
 //!

@@ -170,6 +170,7 @@ fn an_imported_contexts_objects_are_left_to_their_owner() {
     drop((device, context));
     assert!(model.take_log().iter().all(|r| !matches!(r.name, "CQ_DESTROY" | "PD_DESTROY")));
     assert_eq!(model.leftovers(), before);
+    drop(rings);
     their_cq.destroy().expect("unused");
     their_pd.destroy().expect("unused");
     drop(theirs);
