@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::abi::attribute::Method;
 use super::abi::command::{Command, QUERY_DEVICE};
-use super::abi::methods::invoke_write;
+use super::abi::methods::{destroy, invoke_write};
 use super::call::{Answer, Call};
 use super::command::{Uhw, invoke, written};
 use super::kernel::{Fd, Kernel, Protection};
@@ -149,10 +149,20 @@ impl CommandFile {
         Ok(())
     }
 
-    /// Sends a call that destroys an object. An object of a device that is gone is gone, too.
+    /// Destroys an object by a method that takes nothing but its handle. An object of a device that is gone is gone, too.
     ///
     /// # Errors
     /// The kernel refuses: something else refers to it.
+    pub fn destroy(&self, method: &'static Method, handle: u32) -> Result<()> {
+        let mut call = Call::new(method);
+        call.handle(destroy::HANDLE, handle);
+        self.finish(call)
+    }
+
+    /// Sends a call that destroys an object.
+    ///
+    /// # Errors
+    /// As for [`CommandFile::destroy`].
     pub(crate) fn finish(&self, call: Call<'_>) -> Result<()> {
         match self.call(call) {
             Err(error) if !matches!(error.errno(), Some(Errno::IO | Errno::NODEV)) => Err(error),

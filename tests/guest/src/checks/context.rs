@@ -51,11 +51,11 @@ fn a_driver_id_of_another_driver_is_refused() {
 
 fn a_reply_of_a_driver_that_writes_none_is_zero() {
     let mut reply = [0xff; 48];
-    let uhw = Uhw { input: &[], output: &mut reply };
+    let uhw = Uhw::reply(&mut reply);
     Context::open(kernel(), &device(), uhw).expect("a driver that does not look");
     assert_eq!(reply, [0; 48]);
     let mut reply = [0xff; 16];
-    ProtectionDomain::alloc(&context(), Uhw { input: &[], output: &mut reply }).expect("likewise");
+    ProtectionDomain::alloc(&context(), Uhw::reply(&mut reply)).expect("likewise");
     assert_eq!(reply, [0; 16]);
 }
 

@@ -136,8 +136,10 @@ fn a_driver_that_lacks_its_part_refuses() {
     let text = refused(create_qp(&pd, &cq, CAPABILITIES, Uhw::none()), Errno::INVAL);
     says(&text, &["queue pair", "QP_CREATE"]);
     // Nor does it take a request where it has none.
-    let (mut rings, request) = ([Ring::default(); 2], 0u64);
-    refused(create_qp(&pd, &cq, CAPABILITIES, Uhw::new(&request, &mut rings)), Errno::INVAL);
+    let mut reply = [0; 2 * size_of::<Ring>()];
+    // SAFETY: zero is no address.
+    let uhw = unsafe { Uhw::request(&[0; 8], &mut reply) };
+    refused(create_qp(&pd, &cq, CAPABILITIES, uhw), Errno::INVAL);
 }
 
 fn what_the_driver_does_not_have_is_said_to_be_absent() {

@@ -113,7 +113,7 @@ fn limits_are_the_same_by_write() {
 fn objects_are_made_and_destroyed_by_write() {
     let context = opened();
     let mut reply = [0xff; 8];
-    let pd = ProtectionDomain::alloc(&context, Uhw { input: &[], output: &mut reply }).expect("by write");
+    let pd = ProtectionDomain::alloc(&context, Uhw::reply(&mut reply)).expect("by write");
     assert_eq!(reply, [0; 8], "the driver writes none");
     let pages = Arc::new(Pages::new(&old(), 8192).expect("memory"));
     let region = MemoryRegion::register(&pd, &pages, 100..5000, AccessFlags::LOCAL_WRITE).expect("by write");
@@ -122,7 +122,7 @@ fn objects_are_made_and_destroyed_by_write() {
     MemoryWindow::alloc(&pd, MwType::Type2).expect("by write").destroy().expect("bound to nothing");
     // The driver's reply comes behind the core's: here the number by which its send requests name the handle.
     let mut number = [0u8; 8];
-    let uhw = Uhw { input: &[], output: &mut number };
+    let uhw = Uhw::reply(&mut number);
     let handle = AddressHandle::create(&pd, &rxe::to_itself(), 1, uhw).expect("by write");
     assert_ne!(number[..4], [0; 4]);
     handle.destroy().expect("nothing refers to it");
