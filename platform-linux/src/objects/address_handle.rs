@@ -39,7 +39,7 @@ impl AddressHandle {
         };
         let core = CreateAh { pd_handle: pd.handle().into(), attr, ..CreateAh::ZERO };
         let mut reply = HandleReply::ZERO;
-        shared.file().command(&CREATE_AH, &core, &mut reply, uhw)?;
+        shared.file().ask(&CREATE_AH, &core, &mut reply, uhw)?;
         Ok(Self { handle: Handle::new(shared, reply.handle.get(), &destroy::AH), _pd: pd.clone() })
     }
 

@@ -32,7 +32,7 @@ impl CompletionChannel {
     pub fn create(context: &Context) -> Result<Self> {
         let file = context.shared.file();
         let mut reply = ChannelReply::ZERO;
-        file.command(&CREATE_COMP_CHANNEL, &ReplyOnly::ZERO, &mut reply, Uhw::none())?;
+        file.ask(&CREATE_COMP_CHANNEL, &ReplyOnly::ZERO, &mut reply, Uhw::none())?;
         let fd = i32::try_from(reply.fd.get()).ok().and_then(Fd::new).ok_or(Error::Reply {
             object: OBJECT,
             method: CREATE_COMP_CHANNEL.name,

@@ -142,7 +142,7 @@ impl CompletionQueue {
         within(OBJECT, "cqe", cqe.into(), 1, shared.limits().max_cqe.get().into())?;
         let core = ResizeCq { cq_handle: self.handle().into(), cqe: cqe.into(), ..ResizeCq::ZERO };
         let mut reply = ResizeCqReply::ZERO;
-        shared.file().command(&RESIZE_CQ, &core, &mut reply, uhw)?;
+        shared.file().ask(&RESIZE_CQ, &core, &mut reply, uhw)?;
         Ok(reply.cqe.get())
     }
 
@@ -153,7 +153,7 @@ impl CompletionQueue {
     pub fn request_notification(&self, solicited_only: bool) -> Result<()> {
         let core =
             ReqNotifyCq { cq_handle: self.handle().into(), solicited_only: u32::from(solicited_only).into() };
-        self.inner.handle.context().file().command(&REQ_NOTIFY_CQ, &core, &mut (), Uhw::none())
+        self.inner.handle.context().file().ask(&REQ_NOTIFY_CQ, &core, &mut (), Uhw::none())
     }
 
     /// Destroys it.

@@ -230,10 +230,10 @@ impl Context {
 fn query_device(file: &CommandFile) -> Result<DeviceLimits> {
     const BASE: usize = size_of::<QueryDeviceReply>();
     let mut reply = [0u8; BASE + size_of::<QueryDeviceExtra>()];
-    match file.command(&QUERY_DEVICE_EX, &QueryDeviceEx::ZERO, &mut reply, Uhw::none()) {
+    match file.ask(&QUERY_DEVICE_EX, &QueryDeviceEx::ZERO, &mut reply, Uhw::none()) {
         Err(error) if error.is_absent() => {
             let mut base = QueryDeviceReply::ZERO;
-            file.command(&QUERY_DEVICE, &ReplyOnly::ZERO, &mut base, Uhw::none())?;
+            file.ask(&QUERY_DEVICE, &ReplyOnly::ZERO, &mut base, Uhw::none())?;
             return Ok(DeviceLimits { base, extra: QueryDeviceExtra::ZERO });
         }
         result => result?,

@@ -84,7 +84,7 @@ impl MemoryRegion {
             ..RegMr::ZERO
         };
         let mut reply = RegMrReply::ZERO;
-        shared.file().command(&REG_MR, &core, &mut reply, Uhw::none())?;
+        shared.file().ask(&REG_MR, &core, &mut reply, Uhw::none())?;
         Ok(Self {
             handle: Handle::new(shared, reply.mr_handle.get(), &destroy::MR),
             pages: None,

@@ -33,7 +33,7 @@ impl MemoryWindow {
         };
         let mut reply = AllocMwReply::ZERO;
         let shared = pd.handle.context();
-        shared.file().command(&ALLOC_MW, &core, &mut reply, Uhw::none())?;
+        shared.file().ask(&ALLOC_MW, &core, &mut reply, Uhw::none())?;
         let handle = Handle::new(shared, reply.mw_handle.get(), &destroy::MW);
         Ok(Self { handle, _pd: pd.clone(), rkey: RKey::truncated(reply.rkey.get()) })
     }

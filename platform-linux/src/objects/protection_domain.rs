@@ -22,7 +22,7 @@ impl ProtectionDomain {
     /// The kernel refuses.
     pub fn alloc(context: &Context, uhw: Uhw<'_>) -> Result<Self> {
         let mut reply = HandleReply::ZERO;
-        context.shared.file().command(&ALLOC_PD, &ReplyOnly::ZERO, &mut reply, uhw)?;
+        context.shared.file().ask(&ALLOC_PD, &ReplyOnly::ZERO, &mut reply, uhw)?;
         Ok(Self { handle: Arc::new(Handle::new(&context.shared, reply.handle.get(), &destroy::PD)) })
     }
 

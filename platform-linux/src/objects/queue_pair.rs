@@ -171,7 +171,7 @@ impl QueuePair {
         }
         let ports = shared.limits().phys_port_cnt;
         let core = modify_to_abi(self.handle(), self.qp_type, self.state, attributes, port, ports)?;
-        shared.file().command(&MODIFY_QP, &core, &mut (), Uhw::none())?;
+        shared.file().ask(&MODIFY_QP, &core, &mut (), Uhw::none())?;
         self.state = to;
         Ok(())
     }
@@ -201,7 +201,7 @@ impl QueuePair {
         };
         let core = ModifyQpEx { base, rate_limit: kbps.into(), ..ModifyQpEx::ZERO };
         let mut reply = ModifyQpExReply::ZERO;
-        self.handle.context().file().command(&MODIFY_QP_EX, &core, &mut reply, Uhw::none())
+        self.handle.context().file().ask(&MODIFY_QP_EX, &core, &mut reply, Uhw::none())
     }
 
     /// Reads attributes, and the state as the device has it.
@@ -212,7 +212,7 @@ impl QueuePair {
         let asked = mask::STATE | mask::CAP | mask::AV | mask::ACCESS_FLAGS | mask::QKEY;
         let core = QueryQp { qp_handle: self.handle().into(), attr_mask: asked.into(), ..QueryQp::ZERO };
         let mut reply = QueryQpReply::ZERO;
-        self.handle.context().file().command(&QUERY_QP, &core, &mut reply, Uhw::none())?;
+        self.handle.context().file().ask(&QUERY_QP, &core, &mut reply, Uhw::none())?;
         let state = state_from_abi(reply.qp_state).ok_or(Error::Reply {
             object: OBJECT,
             method: QUERY_QP.name,

@@ -95,7 +95,7 @@ impl SharedReceiveQueue {
             srq_limit: limit.into(),
             ..ModifySrq::ZERO
         };
-        self.inner.handle.context().file().command(&MODIFY_SRQ, &core, &mut (), Uhw::none())
+        self.inner.handle.context().file().ask(&MODIFY_SRQ, &core, &mut (), Uhw::none())
     }
 
     /// Depth, SGEs and limit as the device has them.
@@ -105,7 +105,7 @@ impl SharedReceiveQueue {
     pub fn query(&self) -> Result<(SrqInit, u32)> {
         let core = QuerySrq { srq_handle: self.handle().into(), ..QuerySrq::ZERO };
         let mut reply = QuerySrqReply::ZERO;
-        self.inner.handle.context().file().command(&QUERY_SRQ, &core, &mut reply, Uhw::none())?;
+        self.inner.handle.context().file().ask(&QUERY_SRQ, &core, &mut reply, Uhw::none())?;
         let init = SrqInit { max_wr: reply.max_wr.get(), max_sge: reply.max_sge.get() };
         Ok((init, reply.srq_limit.get()))
     }

@@ -71,6 +71,10 @@ unsafe impl Kernel for Fake {
         rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
     }
 
+    fn idle(&self) -> bool {
+        self.0.step()
+    }
+
     fn page_size(&self) -> usize {
         rustix::param::page_size()
     }

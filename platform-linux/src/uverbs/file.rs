@@ -119,11 +119,23 @@ impl CommandFile {
         self.send(&call, packet).map_err(|errno| self.refused(object, name, errno))
     }
 
-    /// Sends a command, with the driver's parts if it has any.
+    /// Sends a command, with the driver's parts if it has any: for what this crate has no object for.
     ///
     /// # Errors
-    /// As for [`CommandFile::call`].
-    pub(crate) fn command<C, R>(&self, command: &Command, core: &C, reply: &mut R, uhw: Uhw<'_>) -> Result<()>
+    /// It is not whole, the kernel refuses it, or this process has not opened the file.
+    ///
+    /// # Safety
+    /// As for [`Uhw::request`], of the addresses in `core` too.
+    pub unsafe fn command<C, R>(&self, command: &Command, core: &C, reply: &mut R, uhw: Uhw<'_>) -> Result<()>
+    where
+        C: IntoBytes + Immutable,
+        R: IntoBytes + FromBytes,
+    {
+        self.ask(command, core, reply, uhw)
+    }
+
+    /// The same, from within this crate, where the object made by the command keeps the memory that it names.
+    pub(crate) fn ask<C, R>(&self, command: &Command, core: &C, reply: &mut R, uhw: Uhw<'_>) -> Result<()>
     where
         C: IntoBytes + Immutable,
         R: IntoBytes + FromBytes,

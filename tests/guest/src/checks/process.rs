@@ -39,7 +39,7 @@ fn forked(child: impl FnOnce() -> bool) -> bool {
 fn a_child_is_refused_and_destroys_nothing_of_its_parents() {
     let context = context();
     let pd = ProtectionDomain::alloc(&context, Uhw::none()).expect("a protection domain");
-    let mut pages = Pages::new(&kernel(), 4096).expect("memory");
+    let pages = Pages::new(&kernel(), 4096).expect("memory");
     assert!(pages.write(0, b"parent"));
     let pages = Arc::new(pages);
     let region = MemoryRegion::register(&pd, &pages, 0..4096, AccessFlags::LOCAL_WRITE).expect("a region");

@@ -54,7 +54,7 @@ impl Bench {
     fn new(channel: impl Fn(&Context) -> Option<CompletionChannel>) -> Self {
         let pd = pd();
         let context = pd.context();
-        let mut pages = Pages::new(&kernel(), SIZE).expect("memory");
+        let pages = Pages::new(&kernel(), SIZE).expect("memory");
         let bytes: Vec<u8> = (0..SIZE).map(|i| (i % 251) as u8).collect();
         assert!(pages.write(0, &bytes));
         let pages = Arc::new(pages);
@@ -232,8 +232,12 @@ fn a_shared_queue_says_when_it_runs_low() {
         srq_limit: 3.into(),
         ..ModifySrq::ZERO
     };
-    let uhw = Uhw { input: &[0; 8], output: &mut [] };
-    bench.context.file().command(&MODIFY_SRQ, &core, &mut (), uhw).expect("a limit");
+    // SAFETY: zero is no address, and the command names no memory.
+    let changed = unsafe {
+        let uhw = Uhw::request(&[0; 8], &mut []);
+        bench.context.file().command(&MODIFY_SRQ, &core, &mut (), uhw)
+    };
+    changed.expect("a limit");
     assert_eq!(srq.query().expect("its attributes").1, 3);
     let [near, far] = bench.connected(Some(&srq));
     let send = |wr_id| {
