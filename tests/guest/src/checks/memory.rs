@@ -22,6 +22,7 @@ pub fn checks() -> Vec<Check> {
         Check::of(requests_may_name_memory_by_other_addresses),
         Check::of(access_that_a_driver_may_ignore_is_taken),
         Check::of(access_that_makes_no_sense_is_not_sent),
+        Check::of(access_that_the_device_does_not_have_is_refused),
         Check::of(memory_that_is_not_mapped_is_refused),
         Check::of(memory_that_may_not_be_written_is_refused),
         Check::of(a_length_that_cannot_be_is_refused),
@@ -88,6 +89,12 @@ fn access_that_makes_no_sense_is_not_sent() {
     let unknown = local() | AccessFlags::from_bits_retain(1 << 15);
     let error = MemoryRegion::register(&pd, &pages, 0..PAGE, unknown).expect_err("an unknown flag");
     assert!(matches!(error, Error::Value { attribute: "access", .. }), "{error}");
+}
+
+fn access_that_the_device_does_not_have_is_refused() {
+    let region = MemoryRegion::register(&pd(), &pages(1), 0..PAGE, local() | AccessFlags::ZERO_BASED);
+    let error = region.expect_err("only windows count from zero here");
+    assert!(error.is_absent(), "{error}");
 }
 
 fn memory_that_is_not_mapped_is_refused() {

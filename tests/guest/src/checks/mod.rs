@@ -1,10 +1,12 @@
 //! All checks, in the order in which the machine comes to life and dies.
 
+mod altered;
 mod completion;
 mod context;
 mod discovery;
 mod dmabuf;
 mod events;
+mod failures;
 mod memory;
 mod packets;
 mod path;
@@ -54,6 +56,7 @@ pub fn stages() -> Vec<Stage> {
                 traffic::checks(),
                 written::checks(),
                 packets::checks(),
+                failures::checks(),
                 events::checks(),
                 process::checks(),
             ]

@@ -1,7 +1,5 @@
 //! The same objects by `write`, as kernels without a method for commands want it.
 
-use std::path::Path;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +7,11 @@ use directverbs::verbs::{AccessFlags, MwType, QpId, QpState, QpType};
 use directverbs_linux::objects::{
     AddressHandle, CompletionChannel, Context, CqInit, MemoryRegion, MemoryWindow, ProtectionDomain,
 };
-use directverbs_linux::uverbs::abi::methods::invoke_write;
-use directverbs_linux::uverbs::{Fd, Kernel, Linux, MapRequest, Pages, Uhw};
+use directverbs_linux::uverbs::{Kernel, Pages, Uhw};
 use rustix::io::Errno;
 use zerocopy::IntoBytes;
 
+use super::altered::Altered;
 use super::rxe::{self, Ring};
 use super::{context, device, refused};
 use crate::check::Check;
@@ -28,72 +26,8 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-/// This kernel without the method INVOKE_WRITE.
-#[derive(Clone, Copy, Debug)]
-struct Old;
-
-// SAFETY: every call but one, which does nothing, is the real kernel's.
-unsafe impl Kernel for Old {
-    fn open(&self, path: &Path) -> Result<Fd, Errno> {
-        Linux.open(path)
-    }
-
-    fn close(&self, fd: Fd) {
-        Linux.close(fd);
-    }
-
-    unsafe fn ioctl(&self, fd: Fd, packet: &mut [u64]) -> Result<(), Errno> {
-        let (object, method) = (invoke_write::METHOD.object_id, invoke_write::METHOD.method_id);
-        // Bytes 2 to 5 of the header: object and method.
-        let first = packet.first().copied().unwrap_or(0);
-        if (first >> 16) as u32 == u32::from(method) << 16 | u32::from(object) {
-            return Err(Errno::PROTONOSUPPORT);
-        }
-        // SAFETY: the caller vouches for the packet.
-        unsafe { Linux.ioctl(fd, packet) }
-    }
-
-    unsafe fn write(&self, fd: Fd, command: &[u8]) -> Result<usize, Errno> {
-        // SAFETY: the caller vouches for the command.
-        unsafe { Linux.write(fd, command) }
-    }
-
-    fn read(&self, fd: Fd, bytes: &mut [u8]) -> Result<usize, Errno> {
-        Linux.read(fd, bytes)
-    }
-
-    fn wait_readable(&self, fd: Fd, timeout: Option<Duration>) -> Result<bool, Errno> {
-        Linux.wait_readable(fd, timeout)
-    }
-
-    fn set_nonblocking(&self, fd: Fd, nonblocking: bool) -> Result<(), Errno> {
-        Linux.set_nonblocking(fd, nonblocking)
-    }
-
-    fn map(&self, request: &MapRequest) -> Result<NonNull<u8>, Errno> {
-        Linux.map(request)
-    }
-
-    unsafe fn unmap(&self, address: NonNull<u8>, length: usize) -> Result<(), Errno> {
-        // SAFETY: the caller vouches for the mapping.
-        unsafe { Linux.unmap(address, length) }
-    }
-
-    fn process(&self) -> u32 {
-        Linux.process()
-    }
-
-    fn page_size(&self) -> usize {
-        Linux.page_size()
-    }
-
-    fn memlock_limit(&self) -> Option<u64> {
-        Linux.memlock_limit()
-    }
-}
-
 fn old() -> Arc<dyn Kernel> {
-    Arc::new(Old)
+    Altered::without_invoke_write()
 }
 
 fn opened() -> Context {
