@@ -2,5 +2,6 @@
 
 pub mod bnxt_re;
 pub mod ionic;
+pub mod jobs;
 
 pub mod hostile;

@@ -6,16 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use directverbs::verbs::{Device, Mtu};
 use directverbs_softnic::fault::FaultPlan;
 use directverbs_softnic::open::{NicKind, Options, Visit, WqeMode, join};
+use directverbs_suites::jobs::{INLINE_EVERYWHERE, LARGE, bytes_to_verify, jobs, may_refuse};
 use directverbs_workload::{
     Contact, Job, JobError, Op, PairReport, Report, Role, Sample, Side, run_pair, run_side,
 };
-
-/// Empty, one byte, small, odd, a page, one more than a power of two, and many packets.
-const SIZES: [u32; 7] = [0, 1, 64, 255, 4096, LARGE, 1 << 20];
-/// Sizes from here on are carried less often.
-const LARGE: u32 = 65_537;
-/// Inline bytes that every device takes.
-const INLINE_EVERYWHERE: u32 = 64;
 
 /// Runs a job between two devices.
 struct Run<'a> {
@@ -43,23 +37,6 @@ fn run(nics: [NicKind; 2], options: &Options, job: &Job) -> Result<PairReport, F
     let [a, b] = nics;
     join(a, b, options, Run { job, observe: &mut |_| {} })
         .map_err(|error| Failure::Failed(error.to_string()))?
-}
-
-/// Bytes that both sides verify together: atomics are verified by the requester and by the target.
-fn bytes_to_verify(job: &Job) -> u64 {
-    let verifiers = if job.op.is_atomic() { 2 } else { 1 };
-    2 * verifiers * job.iterations * u64::from(job.batch) * u64::from(job.size)
-}
-
-/// Whether these devices are right to refuse the job.
-fn may_refuse(nics: [NicKind; 2], job: &Job, error: &JobError) -> bool {
-    let ionic = nics.iter().any(|kind| matches!(kind, NicKind::IonicV1 | NicKind::IonicV2));
-    match error {
-        JobError::Missing { what: "shared receive queue", .. } => job.srq && ionic,
-        JobError::InlineTooLong { .. } => job.inline && job.size > INLINE_EVERYWHERE,
-        JobError::DatagramTooLong { mtu, .. } => job.op == Op::SendTo && job.size > *mtu,
-        _ => false,
-    }
 }
 
 /// Runs all `jobs`; reports all that went wrong at once. Returns how many ran.
@@ -95,42 +72,6 @@ fn run_all(nics: [NicKind; 2], options: &Options, jobs: impl IntoIterator<Item =
         wrong[..shown].join("\n")
     );
     ran
-}
-
-/// All jobs of an operation: sizes x inline x SGEs x SRQ. Batch, completion queues, signaling and MTU go round.
-fn jobs(op: Op) -> Vec<Job> {
-    let mut jobs = Vec::new();
-    let sizes: &[u32] = if op.is_atomic() { &[8] } else { &SIZES };
-    for &size in sizes {
-        for sges in [1, 3, 6] {
-            for (inline, srq) in [(false, false), (false, true), (true, false), (true, true)] {
-                let large = size >= LARGE;
-                if (op.is_atomic() && sges > 1) || (inline && (op.fetches() || large)) {
-                    continue;
-                }
-                let n = jobs.len();
-                // Every fourth compare and swap fails: two of those.
-                let iterations = if op.is_atomic() { 9 } else { 3 };
-                let mtu =
-                    if op == Op::SendTo { None } else { [None, Some(Mtu::B1024), Some(Mtu::B256)][n % 3] };
-                jobs.push(Job {
-                    op,
-                    size,
-                    sges,
-                    inline,
-                    srq,
-                    mtu,
-                    iterations: if large { 1 } else { iterations },
-                    batch: if large { 1 + n as u32 % 2 } else { [1, 4, 13, 32][n % 4] },
-                    one_cq: n % 3 == 1,
-                    signal_all: n % 5 < 2,
-                    seed: n as u64,
-                    ..Job::default()
-                });
-            }
-        }
-    }
-    jobs
 }
 
 fn lossless(kind: NicKind, wqe_mode: WqeMode) {
