@@ -41,11 +41,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// BCM575xx.
+    /// BCM575xx. It has no toggles: drivers give processes no page of them, and arms carry zero.
     pub const P5: Self =
-        Self { retransmit: Retransmit::PsnExt, toggles: true, push_page: 1, coalesce: 0, seed: 0 };
+        Self { retransmit: Retransmit::PsnExt, toggles: false, push_page: 1, coalesce: 0, seed: 0 };
     /// BCM5760x.
-    pub const P7: Self = Self { retransmit: Retransmit::Msn, ..Self::P5 };
+    pub const P7: Self = Self { retransmit: Retransmit::Msn, toggles: true, ..Self::P5 };
 }
 
 /// The front end of a bnxt_re NIC.
