@@ -34,6 +34,11 @@ pub struct CqState {
     pub old_head: Option<u32>,
 }
 
+impl CqState {
+    /// Nothing was polled yet.
+    pub const FRESH: Self = Self { head: 0, phase: true, epoch: false, consumed: 0, old_head: None };
+}
+
 /// The ring of CQEs.
 pub(super) type CqeRing<'m> = PhaseRing<'m, { CQE_BYTES as usize / 8 }>;
 

@@ -7,8 +7,8 @@ use super::send::{SendQueue, SendState};
 use super::srq::SharedReceiveQueue;
 use crate::queue::{DeviceMemory, Doorbell, Store};
 use crate::verbs::{
-    BatchError, CqId, MemoryError, Pollable, PostError, QpAttributes, QpCapabilities, QpId, QpState, QpType,
-    RecvRequest, SendRequest, SrqId, StateError,
+    BatchError, CqId, MemoryError, Mtu, Pollable, PostError, Psn, QpAttributes, QpCapabilities, QpId,
+    QpState, QpType, RecvRequest, SendRequest, SrqId, StateError,
 };
 
 /// What a queue pair is put together from.
@@ -43,6 +43,26 @@ pub struct QueuePairState {
     pub send: SendState,
     /// Receive queue.
     pub recv: RecvState,
+}
+
+impl QueuePairState {
+    /// A queue pair that was brought to `state`, and that nothing was posted to yet: the first packet has `psn`, and the path
+    /// `mtu`.
+    pub const fn fresh(state: QpState, psn: Psn, mtu: Mtu) -> Self {
+        let send = SendState {
+            tail: 0,
+            head: 0,
+            next: 0,
+            oldest: 0,
+            msn: 0,
+            psn: psn.get(),
+            epoch: false,
+            failed: false,
+            mtu_log2: mtu.log2(),
+        };
+        let recv = RecvState { next: 0, oldest: 0, epoch: false };
+        Self { state, send_flush: false, recv_flush: false, send, recv }
+    }
 }
 
 /// A queue pair.

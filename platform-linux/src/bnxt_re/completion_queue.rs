@@ -38,6 +38,8 @@ pub struct CompletionQueue {
     ring: Ring,
     plan: CqPlan,
     id: CqId,
+    /// Address of the toggle, or 0. The page is mapped as long as the queue, or its user, holds it.
+    toggle_address: u64,
 }
 
 impl CompletionQueue {
@@ -75,7 +77,8 @@ impl CompletionQueue {
         } else {
             TogglePage::map(context, Toggled::Completion(number, object.handle()))?
         };
-        Ok(Self { toggle, object, ring, plan, id: CqId::truncated(number) })
+        let toggle_address = toggle.as_ref().map_or(0, TogglePage::address);
+        Ok(Self { toggle, object, ring, plan, id: CqId::truncated(number), toggle_address })
     }
 
     /// Takes one that another library has created in an imported context: its handle, its number on the device, and its
@@ -100,7 +103,8 @@ impl CompletionQueue {
         let plan = CqPlan { cqe: entries.saturating_sub(1), entries, bytes: bytes as u32, deferred: false };
         let object = objects::CompletionQueue::import(context.generic(), handle, plan.cqe);
         let toggle = TogglePage::map(context, Toggled::Completion(id.get(), handle))?;
-        Ok(Self { toggle, object, ring: Ring::Own(Arc::clone(ring)), plan, id })
+        let toggle_address = toggle.as_ref().map_or(0, TogglePage::address);
+        Ok(Self { toggle, object, ring: Ring::Own(Arc::clone(ring)), plan, id, toggle_address })
     }
 
     /// Asks the kernel to move to a ring for `cqe` completions. The device goes on with the old one until it has written
@@ -169,6 +173,11 @@ impl CompletionQueue {
     /// The toggle page, for the queue's user; without it, [`CompletionQueue::toggle`] is zero.
     pub(super) fn take_toggle(&mut self) -> Option<TogglePage> {
         self.toggle.take()
+    }
+
+    /// Address of the toggle, or 0, for code on a device that arms by itself.
+    pub fn toggle_address(&self) -> u64 {
+        self.toggle_address
     }
 
     /// Whether there is a toggle page.

@@ -7,6 +7,12 @@
 //!   `directverbs::bnxt_re::plan` gives, in memory of their own or of the application. They are the kernel's side only.
 //! - [`datapath`]: the queues that this process posts to and polls, and the [`Device`] that creates them.
 //!
+//! # Queues that code on a device posts to
+//!
+//! [`QueuePair::create`] with rings in a dma-buf, then [`QueuePair::describe`], [`CompletionQueue::describe`] and
+//! [`Context::describe`]: all that such code needs to know, as versioned structures that the C header has too. The queues of
+//! [`datapath`] can be handed over likewise.
+//!
 //! # A context of another library
 //!
 //! Users of libibverbs can move only their datapath: [`Context::import`] takes its context by `cmd_fd`,
@@ -42,6 +48,7 @@ mod completion_queue;
 mod context;
 pub mod datapath;
 mod doorbell;
+mod export;
 mod pages;
 mod queue_pair;
 mod ring;

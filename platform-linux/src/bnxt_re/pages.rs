@@ -89,6 +89,16 @@ impl PushPage {
         Ok(Self { page, number, claimed: AtomicU32::new(0) })
     }
 
+    /// Its index.
+    pub fn dpi(&self) -> u32 {
+        self.number.get()
+    }
+
+    /// Its address, for code on a device that pushes by itself.
+    pub fn address(&self) -> u64 {
+        self.page.mapping.address().as_ptr() as u64
+    }
+
     /// One of its buffers.
     ///
     /// # Errors
@@ -240,6 +250,11 @@ impl TogglePage {
             return Err(Error::Reply { object: "toggle page", method: get_toggle::METHOD.name, what });
         }
         Ok(Some(Self { mapping, offset, _handle: handle }))
+    }
+
+    /// Its address, for code on a device that arms by itself.
+    pub fn address(&self) -> u64 {
+        self.mapping.address().as_ptr() as u64 + self.offset as u64
     }
 
     /// The toggle now.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use directverbs::bnxt_re::plan::{DirectParameters, QpPlan};
+use directverbs::bnxt_re::qp;
 use directverbs::bnxt_re::wqe::WqeMode;
 use directverbs::verbs::{QpAttributes, QpCapabilities, QpId, QpInit, QpState, QpType};
 
@@ -52,7 +53,7 @@ pub struct QueuePair {
     recv_ring: Option<Ring>,
     plan: QpPlan,
     direct: Option<DirectParameters>,
-    handle: u32,
+    init: qp::QueuePairInit,
 }
 
 impl QueuePair {
@@ -127,7 +128,16 @@ impl QueuePair {
             return Err(Error::Reply { object: OBJECT, method: "QP_CREATE", what });
         }
         let region = init.region.cloned();
-        Ok(Self { object, region, send_ring, recv_ring, plan, direct, handle })
+        let init = qp::QueuePairInit {
+            id: object.id(),
+            handle,
+            qp_type: init.qp_type,
+            send_cq: init.send_cq.id(),
+            recv_cq: init.recv_cq.id(),
+            srq: init.srq.map(SharedReceiveQueue::id),
+            capabilities: plan.granted(),
+        };
+        Ok(Self { object, region, send_ring, recv_ring, plan, direct, init })
     }
 
     /// The kernel's object.
@@ -142,7 +152,12 @@ impl QueuePair {
 
     /// What CQEs name it by.
     pub fn handle(&self) -> u32 {
-        self.handle
+        self.init.handle
+    }
+
+    /// What `directverbs::bnxt_re::qp::QueuePair` is put together from.
+    pub fn init(&self) -> &qp::QueuePairInit {
+        &self.init
     }
 
     /// Sizes of the rings.

@@ -38,6 +38,15 @@ impl Ring {
         }
     }
 
+    /// Its address in this process; 0 if it has none, as memory of a GPU.
+    pub fn address(&self) -> u64 {
+        match self {
+            Self::Own(pages) | Self::Application(Buffer::Ring(pages)) => pages.address(),
+            Self::Application(Buffer::Memory { pages, offset, .. }) => pages.address() + offset,
+            Self::Application(Buffer::DmaBuf { .. }) => 0,
+        }
+    }
+
     /// The memory, if a queue of this process can be on it.
     pub fn pages(&self) -> Option<&Arc<RingPages>> {
         match self {

@@ -16,6 +16,11 @@ impl ClockPage {
         Self { mapping }
     }
 
+    /// Its address, for code on a device that reads it by itself.
+    pub fn address(&self) -> u64 {
+        self.mapping.address().as_ptr() as u64
+    }
+
     /// A consistent copy.
     ///
     /// # Errors

@@ -9,6 +9,9 @@
 //! A context of another library is taken by [`Context::import`], its domains and completion queues by
 //! [`ProtectionDomain::import`] and [`CompletionQueue::import`]; what is borrowed is never destroyed here.
 //!
+//! [`Context::describe`], [`CompletionQueue::describe`] and [`QueuePair::describe`] tell code on a device, or in C, all that it
+//! needs to post and poll by itself, as versioned structures that the C header has too.
+//!
 //! The driver has no shared receive queues, and takes no memory of the application for a queue.
 //!
 //! # From rdma-core's direct verbs
@@ -35,6 +38,7 @@ mod completion_queue;
 mod context;
 pub mod datapath;
 mod doorbell;
+mod export;
 mod protection_domain;
 mod queue_pair;
 

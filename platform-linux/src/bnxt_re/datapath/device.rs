@@ -188,15 +188,7 @@ impl Device {
             signal_all: init.signal_all,
             atomics: self.context.caps().limits.atomics,
         };
-        let core = QueuePairInit {
-            id,
-            handle: control.handle(),
-            qp_type: init.qp_type,
-            send_cq: init.send_cq.queue.cq.id(),
-            recv_cq: init.recv_cq.queue.cq.id(),
-            srq: init.srq.map(|srq| srq.queue.srq.id()),
-            capabilities: plan.granted(),
-        };
+        let core = QueuePairInit { capabilities: plan.granted(), ..*control.init() };
         let page = QueuePage::new(registers, None, self.pacing.as_ref(), id.get());
         let rings = [control.send_ring().pages(), control.recv_ring().and_then(bnxt_re::Ring::pages)];
         let queue = Owned::build(rings, |[sq, rq]| {

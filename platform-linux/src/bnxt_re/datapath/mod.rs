@@ -5,6 +5,7 @@
 //! where it does not.
 
 mod device;
+mod export;
 mod page;
 mod queue;
 

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use directverbs::bnxt_re::caps::context_bits;
+use directverbs::bnxt_re::cq::CqState;
+use directverbs::bnxt_re::qp::QueuePairState;
 use directverbs::verbs::{
-    AccessFlags, CompletionQueue as _, Device as _, Gid, Mac, MemoryRegion, MwType, QpAttributes,
+    AccessFlags, CompletionQueue as _, Device as _, Gid, Mac, MemoryRegion, Mtu, MwType, Psn, QpAttributes,
     QpCapabilities, QpInit, QpState, QpType, QueuePair as _, RKey, RecvRequest, SendRequest, Sge,
     SharedReceiveQueue as _, SrqInit,
 };
@@ -62,7 +64,7 @@ fn ready(device: &mut Device) -> (CompletionQueue, QueuePair) {
 }
 
 fn to_rts(device: &Device) -> [QpAttributes; 3] {
-    use directverbs::verbs::{AddressVector, Mtu, Psn, QpId};
+    use directverbs::verbs::{AddressVector, QpId};
     let port = device.port();
     let path = AddressVector { sgid_index: port.gid_index, ..AddressVector::new(port.gid, port.mac) };
     [
@@ -156,6 +158,50 @@ fn a_post_writes_the_ring_and_rings_the_page_of_the_context() {
     assert_eq!(model.load(page) >> 60, 1, "receive queue");
     cq.arm(false);
     assert_eq!(model.load(page) >> 32, 0x6400_0123 | 1 << 26, "completion queue 0x123, all");
+}
+
+#[test]
+fn queues_are_described_where_they_are_and_as_far_as_they_came() {
+    let model = Model::new(p7());
+    let mut device = device(&model, Settings::default());
+    let (mut cq, mut qp) = ready(&mut device);
+    let context = device.context().clone();
+    let page = context.doorbell().expect("a page");
+    let told = context.describe(None);
+    assert_eq!((told.doorbell, told.dpi, told.push), (page.address(), page.dpi().get(), 0));
+    assert_eq!((told.generation, told.wqe_mode, told.slot_bytes), (7, 1, 16));
+
+    let fresh = QueuePairState::fresh(QpState::Rts, Psn::default(), Mtu::B1024);
+    let at_first = qp.control().describe(&context, &fresh).expect("a description");
+    assert_eq!(qp.describe(&context).expect("a description"), at_first, "nothing was posted");
+    qp.post_send(&mut cq, &[SendRequest::new(directverbs::verbs::SendOp::Send)]).expect("room");
+    let told = qp.describe(&context).expect("a description");
+    let ring = qp.control().send_ring().pages().expect("ours").address();
+    assert_eq!((told.sq_ring, told.doorbell, told.sq_wqe, told.sq_msn), (ring, page.address(), 1, 1));
+    let word = told.sq_doorbell_base | u64::from(told.sq_epoch) << 24 | u64::from(told.sq_slot);
+    assert_eq!(word, model.load(page.address()), "the doorbell that was rung");
+    assert_eq!((told.id, told.handle), (9 + 0x100, qp.control().handle()));
+    assert_eq!((told.send_cq, told.recv_cq, told.srq), (0x123, 0x123, u32::MAX));
+
+    let told = cq.describe(&context).expect("a description");
+    let at_first = cq.control().describe(&context, &CqState::FRESH).expect("a description");
+    assert_eq!(told, at_first, "nothing was polled");
+    assert_eq!(told.ring, cq.control().ring().pages().expect("ours").address());
+    assert_ne!(told.toggle, 0, "this device has toggle pages");
+    cq.arm(false);
+    assert_eq!(told.arm_all_base | u64::from(told.index), model.load(page.address()));
+}
+
+#[test]
+fn a_queue_pair_with_a_region_of_its_own_is_described_with_that() {
+    let model = Model::new(with_qp_number(settings(ALL & !context_bits::DBR_PACING_ENABLED), 10 + 0x100));
+    let mut device = device(&model, Settings::default());
+    let pd = device.alloc_pd().expect("a domain");
+    let region = crate::bnxt_re::DoorbellRegion::alloc(device.context()).expect("a region");
+    let cq = device.create_cq(100).expect("a queue");
+    let qp = device.create_qp_in(&pd, &init(&cq), Some(&region)).expect("a queue pair");
+    let told = qp.describe(device.context()).expect("a description");
+    assert_eq!(told.doorbell, region.page().address());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! and the mapped doorbell page.
 
 mod device;
+mod export;
 mod queue;
 
 #[cfg(test)]

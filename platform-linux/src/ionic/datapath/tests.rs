@@ -112,6 +112,35 @@ fn a_post_is_copied_to_controller_memory_where_that_was_granted() {
 }
 
 #[test]
+fn queues_are_described_where_they_are_and_as_far_as_they_came() {
+    let reply = QpReply { sq_cmb: 1 | 8, sq_cmb_offset: 0x1_0000.into(), ..qp_reply() };
+    let model = Model::new(settings(context_reply(), reply));
+    let mut device = Device::new(open(&model).expect("opens"), ORIGIN, placed()).expect("a device");
+    let pd = device.alloc_pd().expect("a domain");
+    let mut cq = device.create_cq(100).expect("a queue");
+    let mut qp = device.create_qp(&pd, &init(&cq)).expect("a queue pair");
+    for attributes in to_rts() {
+        device.modify_qp(&mut qp, &mut [&mut cq], &attributes).expect("a transition");
+    }
+    qp.post_send(&mut cq, &[SendRequest::new(directverbs::verbs::SendOp::Send).signaled()]).expect("room");
+    let page = device.context().doorbell().address();
+    assert_eq!(device.context().describe().doorbell, page);
+
+    let told = qp.describe();
+    assert_eq!(told.sq_ring, qp.control().send().ring().address());
+    assert_eq!((told.sq_placement, told.rq_placement, told.rq_cmb), (1 | 8, 0, 0));
+    assert_eq!(told.sq_cmb, qp.control().send().cmb().expect("granted").memory.address().as_ptr() as u64);
+    assert_eq!((told.sq_doorbell, told.sq_index, told.sq_msn), (page + 8, 1, 1));
+    assert_eq!(told.sq_doorbell_base | u64::from(told.sq_index), model.load(page + 8), "what was rung");
+
+    let ring = cq.describe(qp.control().udma()).expect("a ring");
+    assert_eq!((ring.id, told.send_cq, told.recv_cq), (told.send_cq, ring.id, ring.id));
+    let (_, memory) = cq.control().ring(qp.control().udma()).expect("a ring");
+    assert_eq!((ring.ring, ring.index, ring.color), (memory.address(), 0, 1));
+    assert_eq!(cq.describe(7), None, "no such pipeline");
+}
+
+#[test]
 fn there_are_no_shared_receive_queues_and_a_pipeline_must_be_there() {
     let model = Model::new(settings(context_reply(), qp_reply()));
     let mut device =
