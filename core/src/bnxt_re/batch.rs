@@ -13,16 +13,14 @@ use zerocopy::little_endian as le;
 
 use super::doorbell::DbWord;
 use super::inline;
-use super::payload::{OneSge, Payload};
+use super::payload::{HEADER_WORDS, Payload, put_sge};
 use super::psn::{Retransmit, SqMsnSearch, SqPsnSearch, SqPsnSearchExt};
 use super::recv::ring;
-use super::request::{Header, Op, header};
-use super::send::{Book, Cursor, SendRecord, Shape, SqRun, distance};
-use super::wqe::{
-    HEADER_SLOTS, MAX_MESSAGE, SLOT_BYTES, STATIC_SLOTS, SqFlags, SqSge, WqeType, inline_slots,
-};
-use crate::queue::{Doorbell, Slot, Store};
-use crate::verbs::{BatchError, Data, PostError, Psn, SendOp, SendRequest};
+use super::request::{Header, Message, Op, header};
+use super::send::{Book, Cursor, SendQueue, SendRecord, Shape, SqRun, USUAL_WORDS, distance};
+use super::wqe::{HEADER_SLOTS, MAX_MESSAGE, SLOT_BYTES, STATIC_SLOTS, SqSge, WqeType, inline_slots};
+use crate::queue::{Doorbell, Room, Store};
+use crate::verbs::{BatchError, Data, PostError, SendOp, SendRequest, Sge};
 
 /// Requests that are posted under one doorbell. Dropped without [`SendBatch::commit`], it leaves no trace but the
 /// bytes of free slots.
@@ -31,6 +29,8 @@ use crate::verbs::{BatchError, Data, PostError, Psn, SendOp, SendRequest};
 pub struct SendBatch<'b, 'm, S: Store> {
     pub(super) run: SqRun<'b, 'm>,
     pub(super) cursor: Cursor,
+    /// Cursor of the queue.
+    pub(super) committed: &'b mut Cursor,
     pub(super) book: &'b mut Book<'m, S>,
 }
 
@@ -41,7 +41,12 @@ impl<S: Store> SendBatch<'_, '_, S> {
     /// Why it cannot be posted. Nothing was written, and the batch stays as it was.
     #[inline(always)]
     pub fn post(&mut self, request: &SendRequest<'_>) -> Result<(), PostError> {
-        self.post_all(slice::from_ref(request)).map_err(|e| e.error)
+        let posted = match self.book.shape {
+            Shape::VariableMsn => self.post_usual::<true>(request),
+            Shape::StaticPsn => self.post_usual::<false>(request),
+            Shape::General => None,
+        };
+        if posted.is_some() { Ok(()) } else { self.post_rest(request) }
     }
 
     /// Adds `requests` in order.
@@ -70,18 +75,20 @@ impl<S: Store> SendBatch<'_, '_, S> {
     fn post_straight<const VARIABLE: bool>(&mut self, requests: &mut slice::Iter<'_, SendRequest<'_>>) {
         let mut ahead = requests.clone();
         while let Some(request) = ahead.next()
-            && let Data::Sges([sge]) = request.data
-            && let Some(cursor) =
-                self.book.straight::<VARIABLE, _>(&mut self.run, self.cursor, request, OneSge(sge))
+            && self.post_usual::<VARIABLE>(request).is_some()
         {
-            self.cursor = cursor;
             *requests = ahead.clone();
         }
     }
 
+    #[inline(always)]
+    fn post_usual<const VARIABLE: bool>(&mut self, request: &SendRequest<'_>) -> Option<()> {
+        self.book.usual::<VARIABLE>(&mut self.run, &mut self.cursor, request)
+    }
+
     /// Posts what [`SendBatch::post_straight`] does not. It works on copies, so that this state stays in registers.
     #[inline(always)]
-    fn post_rest(&mut self, request: &SendRequest<'_>) -> Result<(), PostError> {
+    pub(super) fn post_rest(&mut self, request: &SendRequest<'_>) -> Result<(), PostError> {
         let (mut run, mut cursor) = (self.run.lend(), self.cursor);
         let posted = post_rest(&mut run, &mut cursor, self.book, request);
         let tail = run.tail();
@@ -93,18 +100,18 @@ impl<S: Store> SendBatch<'_, '_, S> {
     /// Requests in the batch.
     #[inline(always)]
     pub fn len(&self) -> u32 {
-        distance(self.book.cursor.start, self.cursor.start, self.book.records)
+        distance(self.committed.start, self.cursor.start, self.book.records)
     }
 
     /// The doorbell that [`SendBatch::commit`] will store.
     pub fn doorbell(&self) -> DbWord {
-        self.book.doorbell(self.cursor.start, self.run.tail(), self.run.epoch())
+        self.book.doorbell(self.book.index(self.cursor.start, self.run.tail()), self.run.epoch())
     }
 
     /// Makes the requests visible to the device: the only place of barriers and doorbell. An empty batch rings nothing.
     #[inline(always)]
     pub fn commit(self, doorbell: &impl Doorbell) {
-        if self.book.cursor.start != self.cursor.start {
+        if self.committed.start != self.cursor.start {
             ring(doorbell, self.finish());
         }
     }
@@ -113,13 +120,36 @@ impl<S: Store> SendBatch<'_, '_, S> {
     /// several posters share (see [`crate::queue::Publisher`]), and for push.
     #[inline(always)]
     pub fn finish(self) -> DbWord {
-        let Self { run, cursor, book } = self;
+        let Self { run, cursor, committed, book } = self;
         // One by one: they are in registers.
-        book.cursor.start = cursor.start;
-        book.cursor.msn = cursor.msn;
-        book.cursor.psn = cursor.psn;
-        let tail = run.tail();
-        book.doorbell(cursor.start, tail, run.commit())
+        committed.start = cursor.start;
+        committed.msn = cursor.msn;
+        committed.psn = cursor.psn;
+        let index = book.index(cursor.start, run.tail());
+        book.doorbell(index, run.commit())
+    }
+}
+
+impl<S: Store> SendQueue<'_, S> {
+    /// Posts one request and rings the doorbell, if it is what most are, and the queue is open. It does what a batch of one does, but on the
+    /// queue's own indices: they move when nothing is left to go wrong. `false`, and nothing was done, if it is something
+    /// else, or wrong.
+    #[inline(always)]
+    pub(super) fn post_one(&mut self, doorbell: &impl Doorbell, request: &SendRequest<'_>) -> bool {
+        let word = match self.book.path {
+            Shape::VariableMsn => self.enter_one::<true>(request),
+            Shape::StaticPsn => self.enter_one::<false>(request),
+            Shape::General => None,
+        };
+        word.map(|word| ring(doorbell, word)).is_some()
+    }
+
+    #[inline(always)]
+    fn enter_one<const VARIABLE: bool>(&mut self, request: &SendRequest<'_>) -> Option<DbWord> {
+        let Self { ring, cursor, book } = self;
+        book.usual::<VARIABLE>(ring, cursor, request)?;
+        let index = if VARIABLE { ring.tail() } else { cursor.start };
+        Some(book.doorbell(index, ring.epoch()))
     }
 }
 
@@ -131,31 +161,25 @@ fn post_rest<S: Store>(
     book: &mut Book<'_, S>,
     request: &SendRequest<'_>,
 ) -> Result<(), PostError> {
-    let posted = match (book.shape, request.data) {
-        (Shape::VariableMsn, Data::Sges(sges)) => book.straight::<true, _>(run, *cursor, request, sges),
-        (Shape::VariableMsn, Data::Inline(pieces)) => book.straight::<true, _>(run, *cursor, request, pieces),
-        (Shape::StaticPsn, Data::Sges(sges)) => book.straight::<false, _>(run, *cursor, request, sges),
-        (Shape::StaticPsn, Data::Inline(pieces)) => book.straight::<false, _>(run, *cursor, request, pieces),
-        (Shape::General, _) => None,
+    let posted = match (book.shape, Message::of(&request.op)) {
+        (Shape::VariableMsn, Some(message)) => book.message::<true>(run, cursor, request, message),
+        (Shape::StaticPsn, Some(message)) => book.message::<false>(run, cursor, request, message),
+        _ => None,
     };
-    *cursor = match posted {
-        Some(cursor) => cursor,
-        None => post_any(run, *cursor, book, request)?,
-    };
-    Ok(())
+    if posted.is_some() { Ok(()) } else { post_any(run, cursor, book, request) }
 }
 
 /// Posts a request of any form, also across the ring's end, or says why it cannot be posted.
 #[inline(never)]
 fn post_any<S: Store>(
     run: &mut SqRun<'_, '_>,
-    cursor: Cursor,
+    cursor: &mut Cursor,
     book: &mut Book<'_, S>,
     request: &SendRequest<'_>,
-) -> Result<Cursor, PostError> {
+) -> Result<(), PostError> {
     let (length, used) = book.measure(request)?;
-    let all = SqFlags::from_first_word(book.flags);
-    let header = header(request, &book.kind, all, length, used)?;
+    let flags = book.flags.of(request);
+    let header = header(request, &book.kind, flags, length, used)?;
     let slots = if book.variable { used } else { STATIC_SLOTS };
     let tail = run.tail();
     if run.take_across(slots).is_none() {
@@ -163,11 +187,17 @@ fn post_any<S: Store>(
     }
     put(run, tail, &header, &request.data);
     book.posts = book.posts.saturating_add(1);
-    let next = if header.packets { book.psn_behind(cursor.psn, length) } else { None };
+    let packets = if header.packets { book.packets(length) } else { None };
     let word = header.op.first_word(used) | header.flags.in_first_word();
     let record = SendRecord::new(request.wr_id, length, word, slots as u8);
-    let wqe = Wqe { record, tail, op: header.op, next };
-    Ok(book.enter(cursor, wqe, book.variable, book.retransmit))
+    let wqe = Wqe { record, tail, op: header.op, packets };
+    book.enter(cursor, &wqe, book.variable, book.retransmit);
+    Ok(())
+}
+
+/// Slots that a WQE takes of which `used` are used.
+const fn taken<const VARIABLE: bool>(used: u32) -> u8 {
+    if VARIABLE { used as u8 } else { STATIC_SLOTS as u8 }
 }
 
 /// What [`Book::enter`] needs to know of a WQE.
@@ -176,57 +206,132 @@ struct Wqe {
     /// Its first slot.
     tail: u32,
     op: Op,
-    /// PSN behind its message, if it takes packets of a connection.
-    next: Option<Psn>,
+    /// Packets that its message takes, if it is one of a connection.
+    packets: Option<u32>,
 }
 
 impl<S: Store> Book<'_, S> {
-    /// Posts a request on a connection that sends, writes or reads, and whose WQE does not reach the ring's end.
-    /// `None`, and nothing was done, if it is something else, or wrong.
+    /// Posts a request of one SGE with one of the operations that most have, in `room`. Each operation has a path of its
+    /// own, in which the compiler knows it. `None`, and nothing was done, if it is something else, or as with
+    /// [`Book::straight`].
+    #[inline(always)]
+    fn usual<const VARIABLE: bool>(
+        &mut self,
+        room: &mut impl Room<USUAL_WORDS>,
+        cursor: &mut Cursor,
+        request: &SendRequest<'_>,
+    ) -> Option<()> {
+        let Data::Sges([sge]) = request.data else { return None };
+        match &request.op {
+            SendOp::Write(to) => self.one_sge::<VARIABLE>(room, cursor, request, Message::write(to), sge),
+            SendOp::Send => self.one_sge::<VARIABLE>(room, cursor, request, Message::SEND, sge),
+            SendOp::Read(from) => self.one_sge::<VARIABLE>(room, cursor, request, Message::read(from), sge),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn one_sge<const VARIABLE: bool>(
+        &mut self,
+        room: &mut impl Room<USUAL_WORDS>,
+        cursor: &mut Cursor,
+        request: &SendRequest<'_>,
+        message: Message<'_>,
+        sge: &Sge,
+    ) -> Option<()> {
+        let (length, used) = (sge.length, HEADER_SLOTS + 1);
+        let packets = self.packets(length)?;
+        let slots = taken::<VARIABLE>(used);
+        let tail = room.tail();
+        let mut wqe = room.take_usual(slots)?;
+        let word = self.flags.word_of(request.flags).wrapping_add(message.op.first_word(used));
+        message.put(&mut wqe.first(), word, length);
+        put_sge::<HEADER_WORDS, USUAL_WORDS>(&mut wqe, sge);
+        let record = SendRecord::new(request.wr_id, length, word, slots);
+        self.enter_message::<VARIABLE>(cursor, record, tail, message.op, packets);
+        Some(())
+    }
+
+    /// Posts a message that carries whatever it may, see [`Book::straight`].
+    #[inline(always)]
+    fn message<const VARIABLE: bool>(
+        &mut self,
+        run: &mut SqRun<'_, '_>,
+        cursor: &mut Cursor,
+        request: &SendRequest<'_>,
+        message: Message<'_>,
+    ) -> Option<()> {
+        match request.data {
+            Data::Sges(sges) => self.straight::<VARIABLE, _>(run, cursor, request, message, sges),
+            Data::Inline(_) if message.op.wqe_type == WqeType::READ => None,
+            Data::Inline(pieces) => self.straight::<VARIABLE, _>(run, cursor, request, message, pieces),
+        }
+    }
+
+    /// Posts a message of a connection, whose WQE does not reach the ring's end. `None`, and nothing was done, if it does,
+    /// or the request is wrong.
     #[inline(always)]
     fn straight<const VARIABLE: bool, P: Payload>(
         &mut self,
         run: &mut SqRun<'_, '_>,
-        cursor: Cursor,
+        cursor: &mut Cursor,
         request: &SendRequest<'_>,
+        message: Message<'_>,
         payload: P,
-    ) -> Option<Cursor> {
-        let op = Op::of_message(&request.op)?;
-        if P::FLAGS.inline_data() && op.wqe_type == WqeType::READ {
-            return None;
-        }
+    ) -> Option<()> {
         let (length, used) = payload.measure(&self.limits)?;
-        let slots = if VARIABLE { used } else { STATIC_SLOTS } as u8;
-        let next = self.psn_behind(cursor.psn, length)?;
+        let packets = self.packets(length)?;
+        let slots = taken::<VARIABLE>(used);
         let tail = run.tail();
-        let mut place = payload.take(run, slots)?;
-        let mut header = P::header(&mut place)?;
-        put_operands(&mut header, &request.op, op);
-        let word =
-            SqFlags::word_of(request.flags) | self.flags | P::FLAGS.in_first_word() | op.first_word(used);
-        header.store_low::<0>(word);
-        header.store::<1>(length.into());
-        if payload.put(place).is_none() {
+        let mut wqe = run.take(slots)?;
+        let put = payload.put(&mut wqe);
+        let (Some(()), Some(mut header)) = (put, wqe.words(0)) else {
             run.resume(tail);
             return None;
-        }
+        };
+        let flags = self.flags.word_of(request.flags) | P::FLAGS.in_first_word();
+        let word = flags.wrapping_add(message.op.first_word(used));
+        message.put(&mut header, word, length);
         let record = SendRecord::new(request.wr_id, length, word, slots);
-        let wqe = Wqe { record, tail, op: *op, next: Some(next) };
-        Some(self.enter(cursor, wqe, VARIABLE, if VARIABLE { Retransmit::Msn } else { Retransmit::PsnExt }))
+        self.enter_message::<VARIABLE>(cursor, record, tail, message.op, packets);
+        Some(())
+    }
+
+    #[inline(always)]
+    fn enter_message<const VARIABLE: bool>(
+        &mut self,
+        cursor: &mut Cursor,
+        record: SendRecord,
+        tail: u32,
+        op: Op,
+        packets: u32,
+    ) {
+        let wqe = Wqe { record, tail, op, packets: Some(packets) };
+        self.enter(cursor, &wqe, VARIABLE, if VARIABLE { Retransmit::Msn } else { Retransmit::PsnExt });
     }
 
     /// Enters a WQE that was written: record, retransmit entry, indices. `variable` and `retransmit` are the queue's, and
     /// known to the compiler where it matters.
     #[inline(always)]
-    fn enter(&mut self, cursor: Cursor, wqe: Wqe, variable: bool, retransmit: Retransmit) -> Cursor {
-        let Cursor { start, mut msn, psn: first } = cursor;
-        let index = if variable { wqe.tail } else { start };
+    fn enter(&mut self, cursor: &mut Cursor, wqe: &Wqe, variable: bool, retransmit: Retransmit) {
+        // One index after the other: each is in a register for a short time.
+        let start = cursor.start;
         *self.shadow.get_mut(start as usize) = wqe.record;
-        let next = wqe.next.unwrap_or(first);
+        let mut behind = start.wrapping_add(1);
+        if behind >= self.records {
+            core::hint::cold_path();
+            behind = 0;
+        }
+        cursor.start = behind;
+        let index = if variable { wqe.tail } else { start };
+        let first = cursor.psn;
+        let next = first.add(wqe.packets.unwrap_or_default());
+        cursor.psn = next;
         match retransmit {
-            Retransmit::Msn if wqe.next.is_some() => {
-                self.table.store(msn, SqMsnSearch::new(first, next, index).word().into_bits());
-                msn = msn.wrapping_add(1);
+            Retransmit::Msn if wqe.packets.is_some() => {
+                let entry = SqMsnSearch::new(first, next, index).word().into_bits();
+                self.table.store(cursor.msn, entry);
+                cursor.msn = cursor.msn.wrapping_add(1);
             }
             Retransmit::Msn => {}
             Retransmit::PsnExt => {
@@ -237,29 +342,6 @@ impl<S: Store> Book<'_, S> {
                 let entry = SqPsnSearch::new(wqe.op.psn_opcode, first, next);
                 self.table.memory_mut().store(index as usize * size_of::<SqPsnSearch>(), &entry);
             }
-        }
-        let mut start = start.wrapping_add(1);
-        if start >= self.records {
-            core::hint::cold_path();
-            start = 0;
-        }
-        Cursor { start, msn, psn: next }
-    }
-}
-
-/// Writes the operands of a message into its header.
-#[inline(always)]
-fn put_operands(header: &mut Slot<'_, 4>, request: &SendOp, op: &Op) {
-    if let SendOp::Write(remote) | SendOp::WriteImm(remote, _) | SendOp::Read(remote) = request {
-        header.store::<2>(remote.addr);
-        header.store_low::<3>(remote.rkey.get());
-    }
-    if op.has_key {
-        core::hint::cold_path();
-        match request {
-            SendOp::SendImm(imm) | SendOp::WriteImm(_, imm) => header.store_high::<0>(imm.get()),
-            SendOp::SendInv(key) => header.store_high::<0>(key.get()),
-            _ => {}
         }
     }
 }
@@ -307,18 +389,17 @@ fn offset(run: &SqRun<'_, '_>, tail: u32, ahead: u32) -> usize {
 }
 
 impl<S: Store> Book<'_, S> {
-    /// PSN behind a message of `length` bytes that begins at `first`: it takes at least one packet. `None` if it is too
-    /// long.
+    /// Packets of a message of `length` bytes: at least one. `None` if it is too long.
     #[inline(always)]
-    const fn psn_behind(&self, first: Psn, length: u32) -> Option<Psn> {
+    const fn packets(&self, length: u32) -> Option<u32> {
         if length <= self.mtu_mask {
-            return Some(first.add(1));
+            return Some(1);
         }
         core::hint::cold_path();
         if length > MAX_MESSAGE {
             return None;
         }
-        Some(first.add(length.wrapping_add(self.mtu_mask) >> (self.mtu_log2 & 31)))
+        Some(length.wrapping_add(self.mtu_mask) >> (self.mtu_log2 & 31))
     }
 
     /// Length of the message, and slots that its WQE uses, header included.

@@ -25,13 +25,6 @@ impl Cqe {
         }
     }
 
-    /// A requester CQE of success.
-    #[inline(always)]
-    pub fn plain_success(&self) -> bool {
-        const TYPE_AND_STATUS: u64 = 0xff1e;
-        self.word(3) & TYPE_AND_STATUS == 0
-    }
-
     #[inline(always)]
     fn type_toggle(&self) -> CqeTypeToggle {
         CqeTypeToggle::from_bits(self.word(3) as u8)

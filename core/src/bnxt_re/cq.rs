@@ -60,6 +60,20 @@ pub struct CompletionQueue<'m> {
     pub(super) resize: Resize<'m>,
 }
 
+/// What a look at the next CQE has found.
+enum Found {
+    /// It is not new.
+    Nothing,
+    /// It completed one request, and was taken.
+    One,
+    /// Something else, which is still there.
+    Other,
+}
+
+/// Bits of the word with the phase that differ from the ring's phase alone unless the CQE is new, and a requester's of
+/// success: phase, type and status.
+const NOT_PLAIN: u32 = 0xff1f;
+
 /// More credit than a poll can use up.
 const EVERY_POLL: u32 = u32::MAX;
 const LOOK_AGAIN: u64 = u64::MAX;
@@ -119,29 +133,35 @@ impl<'m> CompletionQueue<'m> {
         R: AsSharedReceiveQueue<'q>,
         E: Endpoints<Q, R>,
     {
-        let mut filled = 0;
-        if self.pending.is_some() {
-            return self.poll_rest(endpoints, doorbell, out, filled);
-        }
-        while let Some(wc) = out.get_mut(filled) {
-            let Some(cqe) = self.look(doorbell) else {
-                if u64::from(endpoints.flush_seq()) != self.flush_seen {
-                    return self.poll_rest(endpoints, doorbell, out, filled);
-                }
-                break;
+        let mut found = 0;
+        if self.pending.is_none()
+            && let Some(first) = out.first_mut()
+        {
+            // Most polls find one completion, or none.
+            let one = self.poll_one::<false, _, _, _>(endpoints, doorbell, first);
+            found = matches!(one, Found::One) as usize;
+            let more = match one {
+                Found::Nothing => false,
+                Found::One => self.credit == 0 || self.is_new(),
+                Found::Other => true,
             };
-            let Some(done) = self.take_one(&cqe, endpoints) else {
-                return self.poll_rest(endpoints, doorbell, out, filled);
-            };
-            *wc = done;
-            filled += 1;
-            self.advance(doorbell);
+            if !more && u64::from(endpoints.flush_seq()) == self.flush_seen {
+                return Ok(self.end_of_poll(doorbell, found));
+            }
         }
-        self.end_of_poll(doorbell);
-        Ok(filled)
+        // The rest, or so many, that the way there may be longer.
+        core::hint::cold_path();
+        let found = self.poll_rest(endpoints, doorbell, out, found);
+        if found == 0
+            && let Some(fault) = self.pending.take()
+        {
+            return Err(fault);
+        }
+        Ok(found)
     }
 
-    /// Goes on with a poll that has met something else than success of one request.
+    /// Goes on with a poll that has `filled` completions, and finds more, or something else than success of one request. If
+    /// there is a fault, it is left pending.
     #[inline(never)]
     fn poll_rest<'q, Q, R, E>(
         &mut self,
@@ -149,70 +169,94 @@ impl<'m> CompletionQueue<'m> {
         doorbell: &impl Doorbell,
         out: &mut [WorkCompletion],
         filled: usize,
-    ) -> Result<usize, CqFault>
+    ) -> usize
     where
         Q: AsQueuePair<'q> + Pollable,
         R: AsSharedReceiveQueue<'q>,
         E: Endpoints<Q, R>,
     {
         let mut filled = filled;
+        self.announce_due(doorbell);
         // A device that keeps writing CQEs that complete nothing does not keep the caller here.
         let mut idle = self.ring.entries();
-        while self.pending.is_none()
-            && idle != 0
-            && let Some(wc) = out.get_mut(filled)
-        {
+        while self.pending.is_none() && idle != 0 {
+            while let Some(wc) = out.get_mut(filled)
+                && let Found::One = self.poll_one::<true, _, _, _>(endpoints, doorbell, wc)
+            {
+                filled += 1;
+                self.announce_due(doorbell);
+            }
+            if filled >= out.len() {
+                break;
+            }
             let Some(cqe) = self.look(doorbell) else {
                 self.flush(endpoints, out, &mut filled);
                 break;
             };
-            let found = filled;
-            if let Some(done) = self.take_one(&cqe, endpoints) {
-                *wc = done;
-                filled += 1;
-            } else {
-                match self.take(&cqe, endpoints, doorbell, out, &mut filled) {
-                    Step::Kept => break,
-                    Step::Switched => continue,
-                    Step::Consumed => {}
-                }
+            let before = filled;
+            match self.take(&cqe, endpoints, doorbell, out, &mut filled) {
+                Step::Kept => break,
+                Step::Switched => continue,
+                Step::Consumed => {}
             }
-            idle -= (filled == found) as u32;
-            self.advance(doorbell);
+            idle -= (filled == before) as u32;
+            self.advance();
+            self.announce_due(doorbell);
         }
-        self.end_of_poll(doorbell);
-        if filled == 0 && self.pending.is_some() { self.fault() } else { Ok(filled) }
+        self.end_of_poll(doorbell, filled)
     }
 
-    /// Takes what most CQEs are, see [`complete::one`].
+    /// Takes the next CQE if it is what most are: success of one request, see [`complete::one`]. The doorbell may be due
+    /// after it. Without `SEARCH` it calls nothing, so that few registers have to be saved for a poll.
     #[inline(always)]
-    fn take_one<'q, Q, R, E>(&self, cqe: &Cqe, endpoints: &mut E) -> Option<WorkCompletion>
+    fn poll_one<'q, const SEARCH: bool, Q, R, E>(
+        &mut self,
+        endpoints: &mut E,
+        doorbell: &impl Doorbell,
+        out: &mut WorkCompletion,
+    ) -> Found
     where
         Q: AsQueuePair<'q> + Pollable,
         E: Endpoints<Q, R>,
     {
-        let (cq, handle, index) = (self.id, cqe.word(0), cqe.word(1) as u16);
-        if !cqe.plain_success() || handle >> 32 != 0 {
-            return None;
+        let entry = self.ring.entry();
+        // One load tells phase, type and status.
+        let other = (entry.load_valid::<PHASE_WORD>() ^ self.ring.phase()) & NOT_PLAIN;
+        if other != 0 {
+            return if other & 1 != 0 { Found::Nothing } else { Found::Other };
         }
+        doorbell.from_device();
+        if entry.high::<0>() != 0 {
+            return Found::Other;
+        }
+        let (cq, key, index) = (self.id, entry.low::<0>(), entry.low::<1>() as u16);
         // The completion is put together outside, where it is seen that it does not touch the queue pair.
-        let done = endpoints.with_qp(handle as u32, |qp| complete::one(qp.as_queue_pair(), cq, index));
-        let (record, qp) = done??;
-        Some(record.success(qp))
-    }
-
-    #[cold]
-    fn fault(&mut self) -> Result<usize, CqFault> {
-        self.pending.take().map_or(Ok(0), Err)
+        let done = match endpoints.qp_at_hand(key) {
+            Some(qp) => complete::one(qp.as_queue_pair(), cq, index),
+            None if SEARCH => {
+                core::hint::cold_path();
+                endpoints.with_qp(key, |qp| complete::one(qp.as_queue_pair(), cq, index)).flatten()
+            }
+            None => None,
+        };
+        let Some((record, qp)) = done else { return Found::Other };
+        *out = record.success(qp);
+        self.advance();
+        Found::One
     }
 
     /// Goes on to the next CQE.
     #[inline(always)]
-    fn advance(&mut self, doorbell: &impl Doorbell) {
+    fn advance(&mut self) {
         if self.ring.advance() {
             self.epoch = !self.epoch;
         }
         self.credit = self.credit.wrapping_sub(1);
+    }
+
+    /// Announces what was consumed, if no credit is left.
+    #[inline(always)]
+    fn announce_due(&mut self, doorbell: &impl Doorbell) {
         if self.credit == 0 {
             core::hint::cold_path();
             self.ring_consumed(doorbell);
@@ -225,27 +269,32 @@ impl<'m> CompletionQueue<'m> {
         self.full_credit.wrapping_sub(self.credit)
     }
 
-    /// Announces what was consumed, if that does not wait.
+    /// Announces what was consumed, if that does not wait, at the end of a poll that has found `filled`.
     #[inline(always)]
-    fn end_of_poll(&mut self, doorbell: &impl Doorbell) {
-        if self.full_credit == EVERY_POLL {
-            self.announce_rest(doorbell);
-        }
+    fn end_of_poll(&mut self, doorbell: &impl Doorbell, filled: usize) -> usize {
+        if self.full_credit != EVERY_POLL { filled } else { self.announce_rest(doorbell, filled) }
     }
 
     #[cold]
     #[inline(never)]
-    fn announce_rest(&mut self, doorbell: &impl Doorbell) {
+    fn announce_rest(&mut self, doorbell: &impl Doorbell, filled: usize) -> usize {
         if self.consumed() != 0 {
             self.ring_consumed(doorbell);
         }
+        filled
+    }
+
+    /// Whether the next CQE is new.
+    #[inline(always)]
+    fn is_new(&self) -> bool {
+        (self.ring.entry().load_valid::<PHASE_WORD>() ^ self.ring.phase()) & 1 == 0
     }
 
     /// The next CQE, if it is new.
     #[inline(always)]
     fn look(&self, doorbell: &impl Doorbell) -> Option<Cqe> {
         let entry = self.ring.entry();
-        if (entry.load_valid::<PHASE_WORD>() & 1 != 0) != self.ring.phase() {
+        if !self.is_new() {
             return None;
         }
         doorbell.from_device();
@@ -415,7 +464,7 @@ impl<'m> CompletionQueue<'m> {
         for _ in 0..self.ring.entries() {
             let offset = at as usize * CQE_BYTES as usize;
             let Some(cqe) = self.memory().entry(offset).map(|e| Cqe(e.load())) else { return };
-            if cqe.phase() != phase {
+            if u32::from(cqe.phase()) != phase {
                 return;
             }
             let handle = match cqe.cqe_type() {
@@ -429,7 +478,7 @@ impl<'m> CompletionQueue<'m> {
                 self.ring.memory_mut().store(offset + word * 8, &le::U64::ZERO);
             }
             at = next(at, self.ring.entries());
-            phase ^= at == 0;
+            phase ^= u32::from(at == 0);
         }
     }
 
@@ -437,7 +486,7 @@ impl<'m> CompletionQueue<'m> {
     pub fn state(&self) -> CqState {
         CqState {
             head: self.ring.head(),
-            phase: self.ring.phase(),
+            phase: self.ring.phase() != 0,
             epoch: self.epoch,
             consumed: self.consumed(),
             old_head: self.old_head,

@@ -387,8 +387,8 @@ impl DbWord {
 
     /// The same doorbell with an index and epoch that were brought into place already.
     #[inline(always)]
-    pub(crate) const fn or(self, index_and_epoch: u32) -> Self {
-        Self(self.0 | index_and_epoch as u64)
+    pub(crate) const fn or(self, index_and_epoch: u64) -> Self {
+        Self(self.0 | index_and_epoch)
     }
 
     /// The same doorbell at another index: what a ring's owner stores after the type and id were checked once. Bits of

@@ -1,7 +1,6 @@
 //! What follows the header of a WQE: SGEs, or inline data.
 
-use super::send::{SqRun, USUAL_WORDS};
-use super::wqe::{HEADER_SLOTS, SLOT_BYTES, SqFlags, inline_slots};
+use super::wqe::{HEADER_SLOTS, SLOT_BYTES, SqFlags, SqSge, inline_slots};
 use crate::queue::{Slot, Span};
 use crate::verbs::Sge;
 
@@ -19,59 +18,17 @@ pub(super) trait Payload: Copy {
     /// Flags that the WQE has because of it.
     const FLAGS: SqFlags = SqFlags::new();
 
-    /// Place of the WQE.
-    type Place<'s>;
-
     /// Bytes of the message, and slots that the WQE uses, header included; `None` if it was not granted.
     fn measure(self, limits: &PayloadLimits) -> Option<(u32, u32)>;
 
-    /// Takes `slots` for the WQE.
-    fn take<'s>(self, run: &'s mut SqRun<'_, '_>, slots: u8) -> Option<Self::Place<'s>>;
-
-    /// Place of the header.
-    fn header<'s>(place: &'s mut Self::Place<'_>) -> Option<Slot<'s, HEADER_WORDS>>;
-
-    /// Writes what follows the header; `None` if it does not fit the place.
-    fn put(self, place: Self::Place<'_>) -> Option<()>;
+    /// Writes what follows the header; `None` if it does not fit the WQE.
+    fn put(self, wqe: &mut Span<'_>) -> Option<()>;
 }
 
 /// Words of a header.
 pub(super) const HEADER_WORDS: usize = (HEADER_SLOTS * SLOT_BYTES) as usize / 8;
 
-/// One SGE. A queue has a straight-line path only if one was granted.
-#[derive(Clone, Copy)]
-pub(super) struct OneSge<'a>(pub &'a Sge);
-
-impl Payload for OneSge<'_> {
-    type Place<'s> = Slot<'s, USUAL_WORDS>;
-
-    #[inline(always)]
-    fn measure(self, _: &PayloadLimits) -> Option<(u32, u32)> {
-        Some((self.0.length, HEADER_SLOTS + 1))
-    }
-
-    #[inline(always)]
-    fn take<'s>(self, run: &'s mut SqRun<'_, '_>, _: u8) -> Option<Self::Place<'s>> {
-        run.take_usual()
-    }
-
-    #[inline(always)]
-    fn header<'s>(place: &'s mut Self::Place<'_>) -> Option<Slot<'s, HEADER_WORDS>> {
-        Some(place.first())
-    }
-
-    #[inline(always)]
-    fn put(self, mut place: Self::Place<'_>) -> Option<()> {
-        let [addr, key_and_length] = sge_words(self.0);
-        place.store::<HEADER_WORDS>(addr);
-        place.store::<{ HEADER_WORDS + 1 }>(key_and_length);
-        Some(())
-    }
-}
-
 impl Payload for &[Sge] {
-    type Place<'s> = Span<'s>;
-
     #[inline(always)]
     fn measure(self, limits: &PayloadLimits) -> Option<(u32, u32)> {
         if self.len() > limits.sges as usize {
@@ -82,22 +39,10 @@ impl Payload for &[Sge] {
     }
 
     #[inline(always)]
-    fn take<'s>(self, run: &'s mut SqRun<'_, '_>, slots: u8) -> Option<Span<'s>> {
-        run.take(slots)
-    }
-
-    #[inline(always)]
-    fn header<'s>(place: &'s mut Span<'_>) -> Option<Slot<'s, HEADER_WORDS>> {
-        place.words(0)
-    }
-
-    #[inline(always)]
-    fn put(self, mut place: Span<'_>) -> Option<()> {
+    fn put(self, wqe: &mut Span<'_>) -> Option<()> {
         for (slot, sge) in (HEADER_SLOTS..).zip(self) {
-            let mut words = place.words::<2>(slot)?;
-            let [addr, key_and_length] = sge_words(sge);
-            words.store::<0>(addr);
-            words.store::<1>(key_and_length);
+            let mut words = wqe.words::<2>(slot)?;
+            put_sge::<0, 2>(&mut words, sge);
         }
         Some(())
     }
@@ -105,8 +50,6 @@ impl Payload for &[Sge] {
 
 impl Payload for &[&[u8]] {
     const FLAGS: SqFlags = SqFlags::new().with_inline_data(true);
-
-    type Place<'s> = Span<'s>;
 
     #[inline(always)]
     fn measure(self, limits: &PayloadLimits) -> Option<(u32, u32)> {
@@ -119,28 +62,31 @@ impl Payload for &[&[u8]] {
     }
 
     #[inline(always)]
-    fn take<'s>(self, run: &'s mut SqRun<'_, '_>, slots: u8) -> Option<Span<'s>> {
-        run.take(slots)
-    }
-
-    #[inline(always)]
-    fn header<'s>(place: &'s mut Span<'_>) -> Option<Slot<'s, HEADER_WORDS>> {
-        place.words(0)
-    }
-
-    #[inline(always)]
-    fn put(self, mut place: Span<'_>) -> Option<()> {
+    fn put(self, wqe: &mut Span<'_>) -> Option<()> {
         let mut at = HEADER_WORDS * 8;
         for piece in self {
-            place.store_bytes(at, piece)?;
+            wqe.store_bytes(at, piece)?;
             at += piece.len();
         }
         Some(())
     }
 }
 
-/// An SGE as two words: what [`SqSge`] has.
+/// Writes an SGE to the words from `AT` on.
 #[inline(always)]
-pub(super) const fn sge_words(sge: &Sge) -> [u64; 2] {
-    [sge.addr, (sge.length as u64) << 32 | sge.lkey.get() as u64]
+pub(super) fn put_sge<const AT: usize, const WORDS: usize>(words: &mut Slot<'_, WORDS>, sge: &Sge) {
+    if cfg!(target_endian = "little") {
+        // It has the device's form already.
+        words.copy::<AT, _>(sge);
+    } else {
+        words.copy::<AT, _>(&SqSge::new(sge));
+    }
 }
+
+const _: () = {
+    use core::mem::offset_of;
+    assert!(size_of::<Sge>() == size_of::<SqSge>());
+    assert!(offset_of!(Sge, addr) == offset_of!(SqSge, va_or_pa));
+    assert!(offset_of!(Sge, lkey) == offset_of!(SqSge, l_key));
+    assert!(offset_of!(Sge, length) == offset_of!(SqSge, size));
+};

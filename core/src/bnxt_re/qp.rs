@@ -102,7 +102,7 @@ impl<'m, S: Store> QueuePair<'m, S> {
                 return Err(MemoryError::Overlap("send queue", "receive queue"));
             }
         }
-        Ok(Self {
+        let mut qp = Self {
             init: *init,
             state: QpState::Reset,
             send_flush: false,
@@ -111,7 +111,9 @@ impl<'m, S: Store> QueuePair<'m, S> {
             sends: false,
             send,
             recv,
-        })
+        };
+        qp.enter(QpState::Reset, false, false);
+        Ok(qp)
     }
 
     /// Number.
@@ -251,6 +253,7 @@ impl<'m, S: Store> QueuePair<'m, S> {
         self.send_flush = send_flush;
         self.recv_flush = recv_flush;
         self.sends = state >= QpState::Rts && !send_flush;
+        self.send.open(self.sends);
     }
 
     /// Posts one request by push, see [`super::push`]. In state ERR it is accepted, and flushed.
@@ -295,8 +298,30 @@ impl<'m, S: Store> QueuePair<'m, S> {
         doorbell: &impl Doorbell,
         requests: &[SendRequest<'_>],
     ) -> Result<(), BatchError> {
-        let mut batch = self.send_batch().map_err(|error| BatchError { index: 0, error })?;
-        batch.post_all(requests)?;
+        if let [request] = requests
+            && self.send.post_one(doorbell, request)
+        {
+            return Ok(());
+        }
+        // Seldom enough, or for so many, that the way there may be longer.
+        core::hint::cold_path();
+        Self::post_sends(doorbell, requests, self)
+    }
+
+    /// [`QueuePair::post_send`] of requests of any number and form. The queue pair comes last: the first place is that of
+    /// the result, and the others stay where the caller has them.
+    #[inline(never)]
+    fn post_sends(
+        doorbell: &impl Doorbell,
+        requests: &[SendRequest<'_>],
+        qp: &mut Self,
+    ) -> Result<(), BatchError> {
+        let mut batch = qp.send_batch().map_err(|error| BatchError { index: 0, error })?;
+        match requests {
+            // It was seen that it is none of the usual ones.
+            [request] => batch.post_rest(request).map_err(|error| BatchError { index: 0, error })?,
+            _ => batch.post_all(requests)?,
+        }
         batch.commit(doorbell);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use zerocopy::little_endian as le;
 
 use super::doorbell::{DbIndex, DbType, DbWord, Epoch, Toggle, Xid};
-use super::payload::sge_words;
+use super::payload::{HEADER_WORDS, put_sge};
 use super::plan::RecvPlan;
 use super::send::{distance, next};
 use super::wqe::{HEADER_SLOTS, RqWqeHdr, SLOT_BYTES, SqSge, WqeType};
@@ -146,9 +146,7 @@ impl<'m, S: Store> RecvQueue<'m, S> {
         {
             wqe.store_low::<0>(first_word(HEADER_SLOTS + 1).get());
             wqe.store_low::<1>(index);
-            let [addr, key_and_length] = sge_words(sge);
-            wqe.store::<{ ONE_SGE_WORDS - 2 }>(addr);
-            wqe.store::<{ ONE_SGE_WORDS - 1 }>(key_and_length);
+            put_sge::<HEADER_WORDS, ONE_SGE_WORDS>(&mut wqe, sge);
         } else {
             self.put_any(at, index, sges);
         }

@@ -2,10 +2,12 @@
 
 use zerocopy::{little_endian as le, transmute};
 
+use super::payload::HEADER_WORDS;
 use super::wqe::{
     AccessCntl, BindKind, FrPageList, FrPageSize, HEADER_SLOTS, SqAtomicHdr, SqBind, SqFlags, SqFrPmr,
     SqLocalInvalidate, SqRdmaHdr, SqSendHdr, WqeType,
 };
+use crate::queue::Slot;
 use crate::verbs::{
     AccessFlags, BindMw, Data, Datagram, FastRegister, MwType, PageTable, PostError, QpType, RKey,
     RemoteAddress, SendOp, SendRequest, WcOpcode,
@@ -72,12 +74,9 @@ impl Written {
 
 /// An operation: its WQE type, and its `ibv_wr_opcode`, which PSN entries carry.
 #[derive(Clone, Copy)]
-#[repr(align(4))]
 pub(super) struct Op {
     pub wqe_type: WqeType,
     pub psn_opcode: u8,
-    /// The header has a key or immediate data.
-    pub has_key: bool,
 }
 
 impl Op {
@@ -94,8 +93,7 @@ impl Op {
     const REGISTER: Self = Self::new(WqeType::FR_PMR, 0x20);
 
     const fn new(wqe_type: WqeType, psn_opcode: u8) -> Self {
-        let has_key = matches!(wqe_type, WqeType::SEND_IMM | WqeType::SEND_INV | WqeType::WRITE_IMM);
-        Self { wqe_type, psn_opcode, has_key }
+        Self { wqe_type, psn_opcode }
     }
 
     /// First word of the header of a WQE that uses `size` slots, without flags.
@@ -104,31 +102,67 @@ impl Op {
         size << 16 | self.wqe_type.0 as u32
     }
 
-    /// SEND, WRITE and READ of a connection, whose headers differ in two operands: the peer's memory, and a key or
-    /// immediate data.
-    #[inline(always)]
-    pub const fn of_message(op: &SendOp) -> Option<&'static Self> {
-        const MESSAGES: &[Op; 6] =
-            &[Op::SEND, Op::SEND_IMM, Op::SEND_INV, Op::WRITE, Op::WRITE_IMM, Op::READ];
-        // In the order of `SendOp`, so that no branch is needed.
-        let index = match op {
-            SendOp::Send => 0,
-            SendOp::SendImm(_) => 1,
-            SendOp::SendInv(_) => 2,
-            SendOp::Write(_) => 3,
-            SendOp::WriteImm(..) => 4,
-            SendOp::Read(_) => 5,
-            _ => return None,
-        };
-        Some(&MESSAGES[index])
-    }
-
     /// What completes.
     const fn completes_as(self) -> WcOpcode {
         match self.wqe_type.completes_as() {
             Some(opcode) => opcode,
             None => WcOpcode::Send,
         }
+    }
+}
+
+/// SEND, WRITE and READ of a connection. Their headers differ in two operands only.
+#[derive(Clone, Copy)]
+pub(super) struct Message<'r> {
+    pub op: Op,
+    /// The peer's memory.
+    pub remote: Option<&'r RemoteAddress>,
+    /// Immediate data, or a key of the peer.
+    pub key: Option<u32>,
+}
+
+impl<'r> Message<'r> {
+    /// SEND.
+    pub const SEND: Self = Self { op: Op::SEND, remote: None, key: None };
+
+    /// RDMA WRITE.
+    #[inline(always)]
+    pub const fn write(to: &'r RemoteAddress) -> Self {
+        Self { op: Op::WRITE, remote: Some(to), key: None }
+    }
+
+    /// RDMA READ.
+    #[inline(always)]
+    pub const fn read(from: &'r RemoteAddress) -> Self {
+        Self { op: Op::READ, remote: Some(from), key: None }
+    }
+
+    /// Writes the header that begins with `word`, of a message of `length` bytes.
+    #[inline(always)]
+    pub fn put(&self, header: &mut Slot<'_, HEADER_WORDS>, word: u32, length: u32) {
+        header.store_low::<0>(word);
+        if let Some(key) = self.key {
+            header.store_high::<0>(key);
+        }
+        header.store::<1>(length.into());
+        if let Some(remote) = self.remote {
+            header.store::<2>(remote.addr);
+            header.store_low::<3>(remote.rkey.get());
+        }
+    }
+
+    /// The message of an operation, if it is one.
+    #[inline(always)]
+    pub const fn of(op: &'r SendOp) -> Option<Self> {
+        Some(match op {
+            SendOp::Send => Self::SEND,
+            SendOp::SendImm(imm) => Self { op: Op::SEND_IMM, remote: None, key: Some(imm.get()) },
+            SendOp::SendInv(key) => Self { op: Op::SEND_INV, remote: None, key: Some(key.get()) },
+            SendOp::Write(to) => Self::write(to),
+            SendOp::WriteImm(to, imm) => Self { op: Op::WRITE_IMM, remote: Some(to), key: Some(imm.get()) },
+            SendOp::Read(from) => Self::read(from),
+            _ => return None,
+        })
     }
 }
 
@@ -318,18 +352,16 @@ fn five_bytes(field: &'static str, value: u64) -> Result<[u8; 5], PostError> {
     }
 }
 
-/// The header for `request`, whose message has `length` bytes and whose WQE uses `size` slots. It has the flags in `all`
-/// too.
+/// The header for `request`, whose message has `length` bytes and whose WQE has `flags` and uses `size` slots.
 pub(super) fn header(
     request: &SendRequest<'_>,
     kind: &Kind,
-    all: SqFlags,
+    flags: SqFlags,
     length: u32,
     size: u32,
 ) -> Result<Header, PostError> {
     let inline = matches!(request.data, Data::Inline(_));
-    let flags = SqFlags::from_flags(request.flags, inline).into_bits() | all.into_bits();
-    let c = Common { flags, size: size as u8, length, inline, kind: *kind };
+    let c = Common { flags: flags.into_bits(), size: size as u8, length, inline, kind: *kind };
     match request.op {
         SendOp::Send if c.kind.qp_type == QpType::Ud => Err(c.refused(Op::SEND)),
         SendOp::Send => Ok(c.send(None, Op::SEND)),

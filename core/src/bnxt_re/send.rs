@@ -7,7 +7,7 @@ use super::payload::PayloadLimits;
 use super::plan::SendPlan;
 use super::psn::Retransmit;
 use super::request::Kind;
-use super::wqe::{HEADER_SLOTS, SLOT_BYTES, STATIC_SLOTS, SqFlags, WqeMode, WqeType};
+use super::wqe::{FlagWords, HEADER_SLOTS, SLOT_BYTES, STATIC_SLOTS, SqFlags, WqeMode, WqeType};
 use crate::queue::{RingMemory, Run, Shadow, SlotRing, Store, WordTable};
 use crate::verbs::{MemoryError, Mtu, Psn, QpId, QpType, WcOpcode, WcStatus, WorkCompletion};
 
@@ -28,7 +28,7 @@ impl SendRecord {
     /// A record of a WQE whose header begins with `word` and which takes `slots`.
     #[inline(always)]
     pub(super) const fn new(wr_id: u64, length: u32, word: u32, slots: u8) -> Self {
-        Self { wr_id, length, word: word | (slots as u32) << 24 }
+        Self { wr_id, length, word: word.wrapping_add((slots as u32) << 24) }
     }
 
     /// Slots that the WQE takes.
@@ -40,19 +40,13 @@ impl SendRecord {
     /// A completion was asked for.
     #[inline(always)]
     pub const fn signaled(&self) -> bool {
-        SqFlags::from_first_word(self.word).signal_comp()
-    }
-
-    /// What completes, and which bits of the length a completion reports: all of what came in, none of what went out.
-    #[inline(always)]
-    const fn operation(&self) -> (WcOpcode, u32) {
-        OPERATIONS[(self.word & 0xf) as usize]
+        self.word & SqFlags::new().with_signal_comp(true).in_first_word() != 0
     }
 
     /// The completion of success.
     #[inline(always)]
     pub(super) fn success(&self, qp: QpId) -> WorkCompletion {
-        let (opcode, reported) = self.operation();
+        let (opcode, reported) = OPERATIONS[(self.word & 0xf) as usize];
         WorkCompletion {
             wr_id: self.wr_id,
             byte_len: self.length & reported,
@@ -63,7 +57,8 @@ impl SendRecord {
     }
 }
 
-/// By WQE type.
+/// What completes, and which bits of the length a completion reports: all of what came in, none of what went out. By WQE
+/// type.
 const OPERATIONS: [(WcOpcode, u32); 16] = {
     let mut table = [(WcOpcode::Send, 0); 16];
     let mut wqe_type = 0;
@@ -156,16 +151,16 @@ pub(super) type SqRun<'r, 'm> = Run<'r, 'm, USUAL_WORDS>;
 /// The send queue of a queue pair.
 #[derive(Debug)]
 pub struct SendQueue<'m, S: Store> {
-    ring: SlotRing<'m, USUAL_WORDS>,
+    pub(super) ring: SlotRing<'m, USUAL_WORDS>,
+    pub(super) cursor: Cursor,
     pub(super) book: Book<'m, S>,
 }
 
-/// All of a send queue but its slots, so that a batch can hold both.
+/// All of a send queue but its slots and its cursor, so that a batch can hold each.
 #[derive(Debug)]
 pub(super) struct Book<'m, S: Store> {
     pub table: WordTable<'m>,
     pub shadow: Shadow<SendRecord, S>,
-    pub cursor: Cursor,
     oldest: u32,
     failed: bool,
     pub mtu_log2: u32,
@@ -176,20 +171,28 @@ pub(super) struct Book<'m, S: Store> {
     qp: QpId,
     pub limits: PayloadLimits,
     pub shape: Shape,
+    /// `shape` while the queue pair accepts requests that it will carry out, otherwise [`Shape::General`].
+    pub path: Shape,
     pub variable: bool,
     pub retransmit: Retransmit,
-    /// Flags that every WQE has, at their place in the header's first word.
-    pub flags: u32,
+    /// Flags of a WQE by those of its request.
+    pub flags: FlagWords,
     pub kind: Kind,
     /// Datagrams posted since the last transition to RTS, see [`SendQueue::wants_refresh`].
     pub posts: u32,
 }
 
 impl<S: Store> Book<'_, S> {
-    /// The doorbell at WQE `start`, which is to begin at slot `tail`.
+    /// What the device counts in: where WQE `start` begins, slot `tail`, or the WQE's index.
     #[inline(always)]
-    pub fn doorbell(&self, start: u32, tail: u32, epoch: u32) -> DbWord {
-        self.base.or(epoch | [start, tail][self.variable as usize])
+    pub fn index(&self, start: u32, tail: u32) -> u32 {
+        if self.variable { tail } else { start }
+    }
+
+    /// The doorbell at `index`, see [`Book::index`].
+    #[inline(always)]
+    pub fn doorbell(&self, index: u32, epoch: u32) -> DbWord {
+        self.base.or(u64::from(epoch) | u64::from(index))
     }
 }
 
@@ -215,7 +218,6 @@ impl<'m, S: Store> SendQueue<'m, S> {
         let book = Book {
             table: WordTable::new(table, plan.msn_modulus.max(1))?,
             shadow,
-            cursor: Cursor::default(),
             oldest: 0,
             failed: false,
             mtu_log2: Mtu::default().log2(),
@@ -226,8 +228,9 @@ impl<'m, S: Store> SendQueue<'m, S> {
             limits: PayloadLimits { sges: plan.max_sge, inline: plan.max_inline },
             variable: plan.mode == WqeMode::Variable,
             retransmit: plan.retransmit,
-            flags: SqFlags::new().with_signal_comp(init.signal_all).in_first_word(),
+            flags: FlagWords::new(init.signal_all),
             shape: Shape::of(init),
+            path: Shape::General,
             kind: Kind { qp_type: init.qp_type, atomics: init.atomics },
             posts: 0,
         };
@@ -235,14 +238,15 @@ impl<'m, S: Store> SendQueue<'m, S> {
             WqeMode::Static => STATIC_SLOTS,
             WqeMode::Variable => HEADER_SLOTS + 1,
         };
-        Ok(Self { ring: SlotRing::new(slots, plan.slots, plan.reserve, usual as u8)?, book })
+        let ring = SlotRing::new(slots, plan.slots, plan.reserve, usual as u8)?;
+        Ok(Self { ring, cursor: Cursor::default(), book })
     }
 
     /// Makes the queue what it was when it was created.
     pub fn reset(&mut self) {
         self.ring.reset();
+        self.cursor = Cursor::default();
         let book = &mut self.book;
-        book.cursor = Cursor::default();
         book.oldest = 0;
         book.failed = false;
         book.posts = 0;
@@ -260,10 +264,15 @@ impl<'m, S: Store> SendQueue<'m, S> {
         self.book.posts = 0;
     }
 
+    /// Whether the queue pair is in a state in which requests are accepted, and carried out.
+    pub(super) fn open(&mut self, open: bool) {
+        self.book.path = if open { self.book.shape } else { Shape::General };
+    }
+
     /// Sets the PSN of the next packet of a connection; datagrams have none in the queue.
     pub fn set_psn(&mut self, psn: Psn) {
         if self.book.kind.qp_type == QpType::Rc {
-            self.book.cursor.psn = psn;
+            self.cursor.psn = psn;
         }
     }
 
@@ -276,23 +285,29 @@ impl<'m, S: Store> SendQueue<'m, S> {
     /// Whether nothing is outstanding.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.book.oldest == self.book.cursor.start
+        self.book.oldest == self.cursor.start
     }
 
     /// Requests outstanding.
     pub fn outstanding(&self) -> u32 {
-        distance(self.book.oldest, self.book.cursor.start, self.book.records)
+        distance(self.book.oldest, self.cursor.start, self.book.records)
     }
 
     /// Begins a batch: requests that are posted under one doorbell, or not at all.
     #[inline(always)]
     pub fn batch(&mut self) -> SendBatch<'_, 'm, S> {
-        SendBatch { run: self.ring.run(), cursor: self.book.cursor, book: &mut self.book }
+        SendBatch {
+            run: self.ring.run(),
+            cursor: self.cursor,
+            committed: &mut self.cursor,
+            book: &mut self.book,
+        }
     }
 
     /// The doorbell for the requests committed so far.
     pub fn doorbell(&self) -> DbWord {
-        self.book.doorbell(self.book.cursor.start, self.ring.tail(), self.ring.epoch())
+        let index = self.book.index(self.cursor.start, self.ring.tail());
+        self.book.doorbell(index, self.ring.epoch())
     }
 
     /// The records, to save them.
@@ -307,7 +322,7 @@ impl<'m, S: Store> SendQueue<'m, S> {
 
     /// The state, to save it.
     pub fn state(&self) -> SendState {
-        let Cursor { start, msn, psn } = self.book.cursor;
+        let Cursor { start, msn, psn } = self.cursor;
         SendState {
             tail: self.ring.tail(),
             head: self.ring.head(),
@@ -338,7 +353,7 @@ impl<'m, S: Store> SendQueue<'m, S> {
         if !self.ring.restore(state.tail, state.head, state.epoch) {
             return Err(MemoryError::Mismatch("saved state does not fit this send queue"));
         }
-        book.cursor = Cursor { start: state.next, msn: state.msn, psn };
+        self.cursor = Cursor { start: state.next, msn: state.msn, psn };
         book.oldest = state.oldest;
         book.failed = state.failed;
         self.set_mtu(mtu);
@@ -377,17 +392,16 @@ impl<'m, S: Store> SendQueue<'m, S> {
     /// completion; `None`, and nothing was done, otherwise.
     #[inline(always)]
     pub(super) fn complete_one(&mut self, index: u16) -> Option<SendRecord> {
-        let oldest = self.book.oldest;
-        let record = *self.book.shadow.get(oldest as usize);
+        let (oldest, empty) = (self.book.oldest, self.is_empty());
+        let record = self.book.shadow.get(oldest as usize);
         let behind = oldest.wrapping_add(1);
         // The last index of the ring is left to the general path.
-        if behind != u32::from(index) || behind >= self.book.records || self.is_empty() || !record.signaled()
-        {
+        if behind != u32::from(index) || behind >= self.book.records || empty || !record.signaled() {
             return None;
         }
         self.ring.release(record.slots());
         self.book.oldest = behind;
-        Some(record)
+        Some(*record)
     }
 
     /// Requests that a success CQE with consumer index `index` completes: at least one, or none if the index names

@@ -5,7 +5,7 @@
 use zerocopy::little_endian as le;
 
 use crate::layout::{bits, layout};
-use crate::verbs::{AccessFlags, SendFlags, Sge, WcOpcode};
+use crate::verbs::{AccessFlags, Data, SendFlags, SendRequest, Sge, WcOpcode};
 
 /// Bytes of a slot, the unit of a ring.
 pub const SLOT_BYTES: u32 = 16;
@@ -71,21 +71,6 @@ bits! {
 }
 
 impl SqFlags {
-    /// The bits for a request's flags.
-    ///
-    /// The device has two fences. [`SendFlags::FENCE`] sets `uc_fence`, as the vendor's provider does: it is the
-    /// stronger one and covers READs and atomics. [`SendFlags::LOCAL_FENCE`] sets `rd_or_atomic_fence`.
-    #[inline(always)]
-    pub const fn from_flags(flags: SendFlags, inline: bool) -> Self {
-        Self::from_first_word(Self::word_of(flags)).with_inline_data(inline)
-    }
-
-    /// The bits for a request's flags, at their place in the header's first word.
-    #[inline(always)]
-    pub(super) const fn word_of(flags: SendFlags) -> u32 {
-        FLAG_BITS[flags.bits() as usize]
-    }
-
     /// The flags at their place in the header's first word.
     #[inline(always)]
     pub(super) const fn in_first_word(self) -> u32 {
@@ -99,15 +84,43 @@ impl SqFlags {
     }
 }
 
-/// The device's bits for each value of [`SendFlags`], at their place in the header's first word.
-const FLAG_BITS: [u32; 256] = {
+/// The device's flags for each value of [`SendFlags`], at their place in the header's first word.
+///
+/// The device has two fences. [`SendFlags::FENCE`] sets `uc_fence`, as the vendor's provider does: it is the stronger one
+/// and covers READs and atomics. [`SendFlags::LOCAL_FENCE`] sets `rd_or_atomic_fence`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlagWords(&'static [u32; 256]);
+
+impl FlagWords {
+    /// Of a queue on which every request, or only those that ask for it, produce a completion.
+    pub const fn new(signal_all: bool) -> Self {
+        static ASKED: [u32; 256] = flag_words(SqFlags::new());
+        static ALL: [u32; 256] = flag_words(SqFlags::new().with_signal_comp(true));
+        Self(if signal_all { &ALL } else { &ASKED })
+    }
+
+    /// The bits for a request's flags.
+    #[inline(always)]
+    pub const fn word_of(self, flags: SendFlags) -> u32 {
+        self.0[flags.bits() as usize]
+    }
+
+    /// The flags of a request's WQE.
+    pub const fn of(self, request: &SendRequest<'_>) -> SqFlags {
+        let inline = matches!(request.data, Data::Inline(_));
+        SqFlags::from_first_word(self.word_of(request.flags)).with_inline_data(inline)
+    }
+}
+
+/// A word for each value of [`SendFlags`], with the flags in `always` too.
+const fn flag_words(always: SqFlags) -> [u32; 256] {
     let map = [
         (SendFlags::SIGNALED, SqFlags::new().with_signal_comp(true)),
         (SendFlags::LOCAL_FENCE, SqFlags::new().with_rd_or_atomic_fence(true)),
         (SendFlags::FENCE, SqFlags::new().with_uc_fence(true)),
         (SendFlags::SOLICITED, SqFlags::new().with_se(true)),
     ];
-    let mut table = [0; 256];
+    let mut table = [always.in_first_word(); 256];
     let mut flags = 0;
     while flags < table.len() {
         let mut i = 0;
@@ -121,7 +134,7 @@ const FLAG_BITS: [u32; 256] = {
         flags += 1;
     }
     table
-};
+}
 
 bits! {
     /// Destination queue pair.
@@ -495,10 +508,11 @@ mod tests {
             (SendFlags::empty(), 0),
         ];
         for (flags, bits) in all {
-            assert_eq!(SqFlags::from_flags(flags, false).into_bits(), bits);
-            assert_eq!(SqFlags::from_flags(flags, true).into_bits(), bits | 0x10);
+            let request = SendRequest::send().flags(flags);
+            assert_eq!(FlagWords::new(false).of(&request).into_bits(), bits);
+            assert_eq!(FlagWords::new(true).of(&request.inline(&[])).into_bits(), bits | 0x11);
         }
-        assert!(SqFlags::from_flags(SendFlags::FENCE, false).uc_fence());
+        assert!(FlagWords::new(false).of(&SendRequest::send().flags(SendFlags::FENCE)).uc_fence());
     }
 
     #[test]

@@ -353,7 +353,7 @@ impl<'m> CqRing<'m> {
         doorbell.from_device();
         let (cqe, id, qid) = (Cqe(entry.load()).send(), self.id, seen.qid());
         let msn = cqe.msg_msn.get();
-        let done = endpoints.with_qp_at_hand(qid, move |qp| qp.sq.complete_one(id, msn));
+        let done = endpoints.qp_at_hand(qid).map(|qp| qp.sq.complete_one(id, msn));
         let Some(done) = done.filter(|done| done.plain) else { return Err(seen) };
         let time = IdxTimestamp::from_bits(cqe.npg_wqe_idx_timestamp.get());
         *wc = WorkCompletion {

@@ -28,6 +28,6 @@ pub use sequence::{Reservations, is_before};
 pub use shadow::Boxed;
 pub use shadow::{Borrowed, Fixed, Shadow, Store};
 pub use shared::{Shared, SharedTable};
-pub use slots::{EPOCH, Run, SlotRing, Span};
+pub use slots::{EPOCH, Room, Run, SlotRing, Span};
 pub use table::{QpTable, TableFull};
 pub use words::WordTable;

@@ -7,13 +7,18 @@ use crate::verbs::MemoryError;
 pub struct PhaseRing<'m, const WORDS: usize> {
     memory: RingMemory<'m>,
     entries: u32,
-    /// Index of the next entry: less than `entries`.
-    head: u32,
-    /// Phase that the next entry has when it is new.
-    phase: bool,
+    /// Phase that the next entry has when it is new, 0 or 1.
+    phase: u32,
+    /// Byte offset of the next entry: less than `bytes`, and a multiple of an entry's.
+    next: usize,
+    /// Bytes of the entries.
+    bytes: usize,
 }
 
 impl<'m, const WORDS: usize> PhaseRing<'m, WORDS> {
+    /// Bytes of an entry.
+    const ENTRY: usize = WORDS * 8;
+
     /// A ring of `entries` in `memory`, which is filled with zeros: whatever was there is no entry.
     ///
     /// # Errors
@@ -23,9 +28,10 @@ impl<'m, const WORDS: usize> PhaseRing<'m, WORDS> {
         if entries == 0 {
             return Err(MemoryError::Mismatch("a ring needs entries"));
         }
-        memory.check("ring of entries", (entries as usize).saturating_mul(WORDS * 8), 8)?;
+        let bytes = (entries as usize).saturating_mul(Self::ENTRY);
+        memory.check("ring of entries", bytes, 8)?;
         memory.zero();
-        Ok(Self { memory, entries, head: 0, phase: true })
+        Ok(Self { memory, entries, phase: 1, next: 0, bytes })
     }
 
     /// Entries of the ring.
@@ -37,12 +43,12 @@ impl<'m, const WORDS: usize> PhaseRing<'m, WORDS> {
     /// Index of the next entry.
     #[inline(always)]
     pub const fn head(&self) -> u32 {
-        self.head
+        (self.next / Self::ENTRY) as u32
     }
 
-    /// Phase that the next entry has when it is new.
+    /// Phase that the next entry has when it is new, 0 or 1.
     #[inline(always)]
-    pub const fn phase(&self) -> bool {
+    pub const fn phase(&self) -> u32 {
         self.phase
     }
 
@@ -50,7 +56,7 @@ impl<'m, const WORDS: usize> PhaseRing<'m, WORDS> {
     pub fn restore(&mut self, head: u32, phase: bool) -> bool {
         let fits = head < self.entries;
         if fits {
-            (self.head, self.phase) = (head, phase);
+            (self.next, self.phase) = (head as usize * Self::ENTRY, phase.into());
         }
         fits
     }
@@ -58,21 +64,20 @@ impl<'m, const WORDS: usize> PhaseRing<'m, WORDS> {
     /// The next entry.
     #[inline(always)]
     pub fn entry(&self) -> Entry<'_, WORDS> {
-        let offset = self.head as usize * (WORDS * 8);
-        // SAFETY: `head` is less than `entries`: `new`, `restore` and `advance` see to it. `new` has checked that the aligned
-        // memory holds so many entries. The entry borrows it.
-        unsafe { Entry::new(self.memory.base().add(offset).cast()) }
+        // SAFETY: `next` is where an entry begins: `new`, `restore` and `advance` see to it. `new` has checked that the aligned
+        // memory holds all. The entry borrows it.
+        unsafe { Entry::new(self.memory.base().add(self.next).cast()) }
     }
 
     /// Goes on to the next entry; `true` if that begins a lap.
     #[inline(always)]
     pub fn advance(&mut self) -> bool {
-        self.head += 1;
-        if self.head < self.entries {
+        self.next += Self::ENTRY;
+        if self.next < self.bytes {
             return false;
         }
         core::hint::cold_path();
-        (self.head, self.phase) = (0, !self.phase);
+        (self.next, self.phase) = (0, self.phase ^ 1);
         true
     }
 
@@ -108,10 +113,10 @@ mod tests {
             let laps = [ring.advance(), ring.advance(), ring.advance()];
             assert_eq!((laps, ring.head()), ([false, false, true], 0));
         }
-        assert!(ring.phase() && !ring.restore(3, false) && ring.restore(2, false));
+        assert!(ring.phase() == 1 && !ring.restore(3, false) && ring.restore(2, false));
         ring.memory_mut().store(32, &[7u8; 16]);
         assert_eq!(ring.entry().load(), [0x0707_0707_0707_0707; 2]);
-        assert!(ring.advance() && ring.phase());
+        assert!(ring.advance() && ring.phase() == 1);
     }
 
     #[test]

@@ -248,6 +248,18 @@ impl<const WORDS: usize> Slot<'_, WORDS> {
         unsafe { self.base.as_ptr().add(AT).write(word.to_le()) };
     }
 
+    /// Copies `value` to the words from `AT` on, its bytes as they are in memory.
+    #[inline(always)]
+    pub fn copy<const AT: usize, T: IntoBytes + Immutable>(&mut self, value: &T) {
+        const { assert!(AT * 8 + size_of::<T>() <= WORDS * 8) };
+        // SAFETY: the bytes lie in the words, as just checked; `value` is a reference, so it cannot overlap memory that has
+        // none.
+        unsafe {
+            let at = self.base.as_ptr().add(AT).cast::<u8>();
+            at.copy_from_nonoverlapping(value.as_bytes().as_ptr(), size_of::<T>());
+        }
+    }
+
     /// Stores the low half of word `AT`; the high half keeps what was there.
     #[inline(always)]
     pub fn store_low<const AT: usize>(&mut self, word: u32) {
@@ -307,6 +319,22 @@ impl<const WORDS: usize> Entry<'_, WORDS> {
         // SAFETY: as in `load_valid`; the high half comes second in memory.
         let word = unsafe { VolatilePtr::new(self.base.add(AT).cast::<u32>().add(1)) };
         u32::from_le(word.read())
+    }
+
+    /// Loads the low half of word `AT`. The device may be writing it, see [`Entry::load`].
+    #[inline(always)]
+    pub fn low<const AT: usize>(&self) -> u32 {
+        const { assert!(AT < WORDS) };
+        // SAFETY: as in `load_valid`.
+        u32::from_le(unsafe { self.base.add(AT).cast::<u32>().read() })
+    }
+
+    /// [`Entry::low`] of the high half.
+    #[inline(always)]
+    pub fn high<const AT: usize>(&self) -> u32 {
+        const { assert!(AT < WORDS) };
+        // SAFETY: as in `load_valid_high`.
+        u32::from_le(unsafe { self.base.add(AT).cast::<u32>().add(1).read() })
     }
 
     /// Copies the entry out. The device may be writing it: the words may be a mix of old and new.

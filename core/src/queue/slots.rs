@@ -16,13 +16,13 @@ pub const EPOCH: u32 = 1 << 24;
 #[derive(Debug)]
 pub struct SlotRing<'m, const WORDS: usize> {
     memory: RingMemory<'m>,
-    /// Bytes of most entries, at least `WORDS` words.
-    usual: usize,
+    /// Length of most entries, at least `WORDS` words.
+    usual: Offset,
     slots: u32,
     /// Slots that may be in use at once, less than all.
     usable: u32,
-    /// Slot of the next entry.
-    tail: u32,
+    /// Where the next entry begins.
+    at: Offset,
     /// An entry whose end lies before this byte offset is free and inside: at most the bytes of the ring.
     stop: usize,
     /// Slots that are free.
@@ -38,17 +38,17 @@ impl<'m, const WORDS: usize> SlotRing<'m, WORDS> {
     /// Memory that is too short or not aligned, or usual entries shorter than `WORDS` words.
     pub fn new(memory: RingMemory<'m>, slots: u32, reserve: u32, usual: u8) -> Result<Self, MemoryError> {
         memory.check("ring of slots", (slots as usize).saturating_mul(SLOT_BYTES), SLOT_BYTES)?;
-        let usual = usize::from(usual) * SLOT_BYTES;
-        if usual < WORDS * 8 {
-            return Err(MemoryError::TooShort { what: "entry of slots", given: usual, needed: WORDS * 8 });
+        let usual = Offset::of(usual.into());
+        if usual.0 < WORDS * 8 {
+            return Err(MemoryError::TooShort { what: "entry of slots", given: usual.0, needed: WORDS * 8 });
         }
         let usable = slots.saturating_sub(reserve).saturating_sub(1);
-        Ok(Self { memory, usual, slots, usable, tail: 0, stop: 0, free: usable, epoch: 0 })
+        Ok(Self { memory, usual, slots, usable, at: Offset(0), stop: 0, free: usable, epoch: 0 })
     }
 
     /// Makes the ring what it was when it was created.
     pub fn reset(&mut self) {
-        (self.tail, self.stop, self.free, self.epoch) = (0, 0, self.usable, 0);
+        (self.at, self.stop, self.free, self.epoch) = (Offset(0), 0, self.usable, 0);
     }
 
     /// Takes over saved indices; `false`, and nothing was changed, if the ring cannot be in that state.
@@ -57,7 +57,7 @@ impl<'m, const WORDS: usize> SlotRing<'m, WORDS> {
         match self.usable.checked_sub(used) {
             Some(free) => {
                 let epoch = if epoch { EPOCH } else { 0 };
-                (self.tail, self.stop, self.free, self.epoch) = (tail, 0, free, epoch);
+                (self.at, self.stop, self.free, self.epoch) = (Offset::of(tail), 0, free, epoch);
             }
             None => return false,
         }
@@ -73,12 +73,12 @@ impl<'m, const WORDS: usize> SlotRing<'m, WORDS> {
     /// Slot of the next entry.
     #[inline(always)]
     pub const fn tail(&self) -> u32 {
-        self.tail
+        self.at.slot()
     }
 
     /// Slot of the oldest entry that was not released.
     pub const fn head(&self) -> u32 {
-        self.distance(self.usable.saturating_sub(self.free), self.tail)
+        self.distance(self.usable.saturating_sub(self.free), self.tail())
     }
 
     /// Parity of the wraps of the tail: [`EPOCH`] or zero.
@@ -101,7 +101,7 @@ impl<'m, const WORDS: usize> SlotRing<'m, WORDS> {
     /// Begins to write entries.
     #[inline(always)]
     pub fn run(&mut self) -> Run<'_, 'm, WORDS> {
-        let at = self.tail as usize * SLOT_BYTES;
+        let at = self.at;
         Run { ring: self, at }
     }
 
@@ -118,14 +118,32 @@ impl<'m, const WORDS: usize> SlotRing<'m, WORDS> {
     }
 }
 
+/// Byte offset of an entry: a multiple of [`SLOT_BYTES`].
+#[derive(Clone, Copy, Debug)]
+struct Offset(usize);
+
+impl Offset {
+    #[inline(always)]
+    const fn of(slot: u32) -> Self {
+        Self(slot as usize * SLOT_BYTES)
+    }
+
+    #[inline(always)]
+    const fn slot(self) -> u32 {
+        // SAFETY: nothing but multiples of `SLOT_BYTES` is put in. The compiler can use it where the slot is shifted again.
+        unsafe { core::hint::assert_unchecked(self.0.is_multiple_of(SLOT_BYTES)) };
+        (self.0 / SLOT_BYTES) as u32
+    }
+}
+
 /// Entries that are being written. Dropped without [`Run::commit`], it leaves no trace but the bytes of free slots.
 ///
 /// Its own state is one word, which can stay in a register from one entry to the next.
 #[derive(Debug)]
 pub struct Run<'r, 'm, const WORDS: usize> {
     ring: &'r mut SlotRing<'m, WORDS>,
-    /// Byte offset of the next entry.
-    at: usize,
+    /// Where the next entry begins.
+    at: Offset,
 }
 
 impl<'m, const WORDS: usize> Run<'_, 'm, WORDS> {
@@ -138,46 +156,31 @@ impl<'m, const WORDS: usize> Run<'_, 'm, WORDS> {
     /// Goes on at `tail`, where a lent run was.
     #[inline(always)]
     pub fn resume(&mut self, tail: u32) {
-        self.at = tail as usize * SLOT_BYTES;
+        self.at = Offset::of(tail);
     }
 
     /// Slot of the next entry.
     #[inline(always)]
     pub const fn tail(&self) -> u32 {
-        (self.at / SLOT_BYTES) as u32
+        self.at.slot()
     }
 
     /// Parity of the wraps of the tail: [`EPOCH`] or zero.
+    #[inline(always)]
     pub const fn epoch(&self) -> u32 {
-        if self.tail() < self.ring.tail { self.ring.epoch ^ EPOCH } else { self.ring.epoch }
+        if self.at.0 < self.ring.at.0 { self.ring.epoch ^ EPOCH } else { self.ring.epoch }
     }
 
     /// Slots that are free.
     pub const fn free(&self) -> u32 {
-        self.ring.free.saturating_sub(self.ring.distance(self.ring.tail, self.tail()))
-    }
-
-    /// Takes an entry of the usual length, and gives its first words. `None` if its slots are not known to be free, or reach
-    /// the ring's end: then [`Run::take`] takes them, or [`Run::take_across`].
-    #[inline(always)]
-    pub fn take_usual(&mut self) -> Option<Slot<'_, WORDS>> {
-        let start = self.at;
-        let end = start + self.ring.usual;
-        if end >= self.ring.stop {
-            return None;
-        }
-        self.at = end;
-        // SAFETY: the entry ends before `stop`, which is at most the bytes of the ring: `look_ahead` sees to it, and nothing
-        // else sets it but to zero. `SlotRing::new` has checked that the aligned memory holds them, and that a usual entry
-        // has so many words.
-        Some(unsafe { Slot::new(self.ring.memory.base().add(start).cast()) })
+        self.ring.free.saturating_sub(self.ring.distance(self.ring.tail(), self.tail()))
     }
 
     /// Takes `slots` for an entry. `None` if they are not free, or reach the ring's end: then [`Run::take_across`] takes
     /// them.
     #[inline(always)]
     pub fn take(&mut self, slots: u8) -> Option<Span<'_>> {
-        let (start, bytes) = (self.at, slots as usize * SLOT_BYTES);
+        let (Offset(start), Offset(bytes)) = (self.at, Offset::of(slots.into()));
         let end = start + bytes;
         if end >= self.ring.stop {
             self.look_ahead();
@@ -185,8 +188,8 @@ impl<'m, const WORDS: usize> Run<'_, 'm, WORDS> {
                 return None;
             }
         }
-        self.at = end;
-        // SAFETY: as in `take_usual`.
+        self.at = Offset(end);
+        // SAFETY: as in `Room::take_usual`.
         let base = unsafe { self.ring.memory.base().add(start) };
         Some(Span { base, bytes, _memory: PhantomData })
     }
@@ -226,17 +229,70 @@ impl<'m, const WORDS: usize> Run<'_, 'm, WORDS> {
     /// Books the entries: the ring goes on behind them. Returns [`SlotRing::epoch`].
     #[inline(always)]
     pub fn commit(self) -> u32 {
-        let tail = self.tail();
-        let ring = self.ring;
-        let mut taken = tail.wrapping_sub(ring.tail);
-        if tail < ring.tail {
+        let Self { ring, at } = self;
+        let mut taken = at.slot().wrapping_sub(ring.at.slot());
+        if at.0 < ring.at.0 {
             core::hint::cold_path();
             taken = taken.wrapping_add(ring.slots);
             ring.epoch ^= EPOCH;
         }
         ring.free = ring.free.wrapping_sub(taken);
-        ring.tail = tail;
+        ring.at = at;
         ring.epoch
+    }
+}
+
+/// Where entries of the usual length are taken from: a ring, which books each at once, or a run.
+pub trait Room<const WORDS: usize> {
+    /// Slot of the next entry.
+    fn tail(&self) -> u32;
+
+    /// Takes an entry of the usual length, which the caller knows to be `slots`, and gives its first words. `None`, and
+    /// nothing was taken, if its slots are not known to be free, or reach the ring's end: then [`Run::take`] takes them, or
+    /// [`Run::take_across`].
+    fn take_usual(&mut self, slots: u8) -> Option<Slot<'_, WORDS>>;
+}
+
+impl<const WORDS: usize> Room<WORDS> for SlotRing<'_, WORDS> {
+    #[inline(always)]
+    fn tail(&self) -> u32 {
+        self.tail()
+    }
+
+    #[inline(always)]
+    fn take_usual(&mut self, slots: u8) -> Option<Slot<'_, WORDS>> {
+        let (Offset(start), Offset(bytes)) = (self.at, Offset::of(slots.into()));
+        let end = start + bytes;
+        if end >= self.stop || bytes < WORDS * 8 {
+            return None;
+        }
+        self.at = Offset(end);
+        self.free = self.free.wrapping_sub(slots.into());
+        // SAFETY: the entry ends before `stop`, which is at most the bytes of the ring: `look_ahead` sees to it, and nothing
+        // else sets it but to zero. `SlotRing::new` has checked that the aligned memory holds them. The entry has so many
+        // words, as just checked.
+        Some(unsafe { Slot::new(self.memory.base().add(start).cast()) })
+    }
+}
+
+impl<const WORDS: usize> Room<WORDS> for Run<'_, '_, WORDS> {
+    #[inline(always)]
+    fn tail(&self) -> u32 {
+        self.tail()
+    }
+
+    /// The length is the ring's: a step that the compiler knew would lead it to keep each place of the entry in a register
+    /// of its own.
+    #[inline(always)]
+    fn take_usual(&mut self, _: u8) -> Option<Slot<'_, WORDS>> {
+        let Offset(start) = self.at;
+        let end = start + self.ring.usual.0;
+        if end >= self.ring.stop {
+            return None;
+        }
+        self.at = Offset(end);
+        // SAFETY: as above; `SlotRing::new` has checked that a usual entry has so many words.
+        Some(unsafe { Slot::new(self.ring.memory.base().add(start).cast()) })
     }
 }
 
@@ -292,9 +348,9 @@ mod tests {
         let mut slots = Slots([0; 160]);
         let mut ring = ring(&mut slots);
         let mut run = ring.run();
-        assert!(run.take_usual().is_none(), "nothing is known to be free yet");
-        assert!(run.take(3).is_some() && run.take_usual().is_some());
-        assert!(run.take_usual().is_none() && run.take(3).is_none() && run.take_across(3).is_none());
+        assert!(run.take_usual(3).is_none(), "nothing is known to be free yet");
+        assert!(run.take(3).is_some() && run.take_usual(3).is_some());
+        assert!(run.take_usual(3).is_none() && run.take(3).is_none() && run.take_across(3).is_none());
         assert_eq!((run.tail(), run.free()), (6, 2));
         assert_eq!(run.commit(), 0);
         ring.release(6);

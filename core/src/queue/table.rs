@@ -120,9 +120,9 @@ impl<Q: Pollable, S: SharedReceiveQueue> Endpoints<Q, S> for QpTable<'_, Q, S> {
     }
 
     #[inline(always)]
-    fn with_qp_at_hand<R>(&mut self, key: u32, f: impl FnOnce(&mut Q) -> R) -> Option<R> {
+    fn qp_at_hand(&mut self, key: u32) -> Option<&mut Q> {
         let qp = self.slots.get_mut(key as usize & self.mask)?.as_mut()?;
-        if qp.key() == key { Some(counted(&mut self.flush_seq, qp, f)) } else { None }
+        if qp.key() == key { Some(qp) } else { None }
     }
 
     fn with_srq<R>(&mut self, id: SrqId, f: impl FnOnce(&mut S) -> R) -> Option<R> {

@@ -19,11 +19,13 @@ pub trait Endpoints<Q, S> {
     /// Runs `f` on the queue pair with `key`.
     fn with_qp<R>(&mut self, key: u32, f: impl FnOnce(&mut Q) -> R) -> Option<R>;
 
-    /// As [`Endpoints::with_qp`], but a table may give up where it would have to search: `None` says nothing. For the
-    /// pollers' shortest path.
+    /// The queue pair with `key`, if it is at hand: without a lock or a search. `None` says nothing, and is what there is to
+    /// say for endpoints behind locks. The pollers' shortest path asks here: it does nothing to the queue pair that moves its
+    /// [`Pollable::flush_seq`], and calls nothing, so that it has few registers to save.
     #[inline(always)]
-    fn with_qp_at_hand<R>(&mut self, key: u32, f: impl FnOnce(&mut Q) -> R) -> Option<R> {
-        self.with_qp(key, f)
+    fn qp_at_hand(&mut self, key: u32) -> Option<&mut Q> {
+        let _ = key;
+        None
     }
 
     /// Runs `f` on the shared receive queue `id`.
@@ -48,6 +50,11 @@ pub struct Slices<'a, Q, S> {
 impl<Q: Pollable, S: super::SharedReceiveQueue> Endpoints<Q, S> for Slices<'_, Q, S> {
     fn with_qp<R>(&mut self, key: u32, f: impl FnOnce(&mut Q) -> R) -> Option<R> {
         self.qps.iter_mut().find(|q| q.key() == key).map(f)
+    }
+
+    #[inline(always)]
+    fn qp_at_hand(&mut self, key: u32) -> Option<&mut Q> {
+        self.qps.first_mut().filter(|q| q.key() == key)
     }
 
     fn with_srq<R>(&mut self, id: SrqId, f: impl FnOnce(&mut S) -> R) -> Option<R> {

@@ -1,10 +1,13 @@
 //! Newtypes for the numbers that the field's bugs come from. An id never stands where an index is meant.
 
+use zerocopy::{Immutable, IntoBytes};
+
 /// Declares a newtype over `u32` that keeps its lowest `$bits` bits.
 macro_rules! id {
     ($($(#[doc = $doc:literal])* $name:ident: $bits:literal;)*) => { $(
         $(#[doc = $doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
+        #[repr(transparent)]
         pub struct $name(u32);
         impl $name {
             /// Width in bits.

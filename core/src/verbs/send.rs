@@ -1,9 +1,11 @@
 //! Send work requests, as small const builders.
 
+use zerocopy::{Immutable, IntoBytes};
+
 use super::{AccessFlags, AhId, Imm, LKey, QKey, QpId, RKey};
 
 /// A scatter/gather element: a piece of registered local memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Sge {
     /// Address as the memory region knows it.
