@@ -16,10 +16,12 @@ pub mod cqe;
 #[cfg(feature = "capi")]
 pub mod description;
 pub mod doorbell;
+mod flags;
 mod inline;
 pub mod pacing;
 mod payload;
 pub mod plan;
+mod poll;
 pub mod psn;
 pub mod push;
 pub mod qp;
@@ -28,6 +30,7 @@ mod request;
 pub mod resize;
 pub mod send;
 pub mod srq;
+mod straight;
 pub mod wqe;
 
 use crate::layout::Layout;

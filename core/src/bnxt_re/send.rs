@@ -3,11 +3,12 @@
 use super::batch::SendBatch;
 use super::caps::UD_REFRESH;
 use super::doorbell::{DbIndex, DbType, DbWord, Epoch, Toggle, Xid};
+use super::flags::FlagWords;
 use super::payload::PayloadLimits;
 use super::plan::SendPlan;
 use super::psn::Retransmit;
 use super::request::Kind;
-use super::wqe::{FlagWords, HEADER_SLOTS, SLOT_BYTES, STATIC_SLOTS, SqFlags, WqeMode, WqeType};
+use super::wqe::{HEADER_SLOTS, SLOT_BYTES, STATIC_SLOTS, SqFlags, WqeMode, WqeType};
 use crate::queue::{RingMemory, Run, Shadow, SlotRing, Store, WordTable};
 use crate::verbs::{MemoryError, Mtu, Psn, QpId, QpType, WcOpcode, WcStatus, WorkCompletion};
 

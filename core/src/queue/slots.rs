@@ -377,6 +377,21 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_that_a_ring_gives_is_booked_at_once() {
+        let mut slots = Slots([0; 160]);
+        let mut ring = ring(&mut slots);
+        assert!(ring.take_usual(3).is_none(), "nothing is known to be free yet");
+        let mut run = ring.run();
+        assert!(run.take(3).is_some());
+        run.commit();
+        assert!(ring.take_usual(2).is_none(), "an entry of two slots has no six words");
+        ring.take_usual(3).unwrap().copy::<5, _>(&7u64);
+        assert_eq!(ring.memory().load(88), Some(7u64));
+        assert!(ring.take_usual(3).is_none(), "two slots are left");
+        assert_eq!((ring.tail(), ring.head(), ring.epoch()), (6, 0, 0));
+    }
+
+    #[test]
     fn words_and_bytes_stay_in_their_entry() {
         let mut slots = Slots([0; 160]);
         let mut ring = ring(&mut slots);
