@@ -4,8 +4,9 @@
 use core::slice::IterMut;
 
 use super::cqe::{IdxTimestamp, RecvCqe, RecvOp, SrcQpnOp, Status};
+use super::record::{SqFlags, SqRecord};
 use super::recv::RecvQueue;
-use super::send::{MSN_MASK, SendQueue, SqFlags, SqRecord};
+use super::send::{MSN_MASK, SendQueue};
 use super::work::Flush;
 use crate::queue::{DeviceMemory, Store};
 use crate::verbs::{CqId, FaultKind, QpId, WcFlags, WcOpcode, WcStatus, WorkCompletion};

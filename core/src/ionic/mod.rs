@@ -64,24 +64,33 @@
 //! }
 //! ```
 
+mod batch;
 pub mod caps;
 pub mod clock;
 pub mod cmb;
 pub mod collapsed;
 mod completion;
 pub mod cq;
+mod cq_ring;
 pub mod cqe;
 #[cfg(feature = "capi")]
 pub mod description;
 pub mod doorbell;
+mod opcode;
+mod payload;
 pub mod plan;
+mod poll;
+mod post;
 pub mod qp;
+mod record;
 pub mod recv;
+mod region;
 mod request;
 pub mod send;
 mod work;
 pub mod wqe;
 
+pub use batch::Batch;
 pub use work::{MAX_MESSAGE, QueueMemory};
 
 use crate::layout::Layout;

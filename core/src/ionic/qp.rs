@@ -1,5 +1,6 @@
 //! The queue pair: a send queue and a receive queue with one number, on one pipeline of the device.
 
+use super::batch::post_plain;
 use super::caps::Caps;
 use super::cmb::{CmbGrant, NoDeviceMemory};
 use super::cq::{CompletionQueue, CqRing, STALE_QID};
@@ -275,7 +276,7 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
     ) -> Result<(), BatchError> {
         // One plain request needs few registers and no frame; all else is posted by a function that is not inlined.
         if let [request] = requests
-            && self.sq.post_write(cq.front_mut(), request, doorbell)
+            && post_plain(&mut self.sq, cq.front_mut(), request, doorbell)
         {
             return Ok(());
         }
@@ -299,6 +300,21 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
     /// The first request that cannot be posted.
     #[inline]
     pub fn post_recv<D: Doorbell>(
+        &mut self,
+        cq: &mut CompletionQueue<'_>,
+        requests: &[RecvRequest<'_>],
+        doorbell: &D,
+    ) -> Result<(), BatchError> {
+        if let [request] = requests
+            && post_plain(&mut self.rq, cq.front_mut(), request, doorbell)
+        {
+            return Ok(());
+        }
+        self.post_recvs(cq, requests, doorbell)
+    }
+
+    #[inline(never)]
+    fn post_recvs<D: Doorbell>(
         &mut self,
         cq: &mut CompletionQueue<'_>,
         requests: &[RecvRequest<'_>],

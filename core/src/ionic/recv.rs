@@ -1,29 +1,17 @@
 //! The receive queue.
 
+use super::batch::{self, Batch, WorkQueue};
 use super::cmb::NoDeviceMemory;
 use super::cq::CqRing;
 use super::doorbell::QueueDoorbell;
+use super::payload::{store_payload, store_sges};
 use super::plan::WorkQueuePlan;
-use super::work::{
-    Flush, MAX_LENGTH, Payload, QueueMemory, WorkRing, head, header, long, sge_words, store_payload,
-};
+pub use super::record::RqRecord;
+use super::record::long;
+use super::work::{Flush, MAX_LENGTH, QueueMemory, WORDS, WorkRing, head, header};
 use super::wqe::WqeFlags;
-use crate::queue::{DeviceMemory, Doorbell, Store};
+use crate::queue::{DeviceMemory, Doorbell, Slot, Store};
 use crate::verbs::{BatchError, CqId, MemoryError, PostError, QpId, QpType, RecvRequest};
-
-/// What the driver remembers of a receive request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct RqRecord {
-    /// Number given at post.
-    pub wr_id: u64,
-    /// Bytes of the WQE in this place that may be other than zero, if they are more than 64; else 0.
-    pub extent: u32,
-    /// Posted and not completed.
-    pub posted: bool,
-}
-
-const _: () = assert!(size_of::<RqRecord>() == 16);
 
 /// State of a receive queue as plain data; its records go with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,16 +146,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         &'q mut self,
         cq: &'q mut CqRing<'c>,
     ) -> Result<RecvBatch<'q, 'm, 'c, S, M>, PostError> {
-        self.check_cq(cq)?;
-        Ok(RecvBatch { start: self.ring.prod, queue: self, cq })
-    }
-
-    #[inline(always)]
-    fn check_cq(&self, cq: &CqRing<'_>) -> Result<(), PostError> {
-        if cq.id() == self.cq {
-            return Ok(());
-        }
-        Err(PostError::WrongCq { given: cq.id(), attached: self.cq })
+        Batch::new(self, cq)
     }
 
     /// Posts all of `requests` under one doorbell, or none. `cq` is the ring that [`RecvConfig::cq`] names.
@@ -181,60 +160,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         requests: &[RecvRequest<'_>],
         doorbell: &D,
     ) -> Result<(), BatchError> {
-        self.check_cq(cq).map_err(|error| BatchError { index: 0, error })?;
-        if requests.is_empty() {
-            return Ok(());
-        }
-        let start = self.ring.prod;
-        for request in requests {
-            if !self.put_one_sge(request) {
-                return self.post_rest(start, cq, requests, doorbell);
-            }
-        }
-        self.tell(requests.len() as u32, cq, doorbell);
-        Ok(())
-    }
-
-    /// Goes on with a batch from `start` on that has met something else than the plainest request.
-    #[inline(never)]
-    fn post_rest<D: Doorbell>(
-        &mut self,
-        start: u32,
-        cq: &mut CqRing<'_>,
-        requests: &[RecvRequest<'_>],
-        doorbell: &D,
-    ) -> Result<(), BatchError> {
-        let written = self.ring.prod.wrapping_sub(start) as usize;
-        for request in requests.get(written..).unwrap_or_default() {
-            if let Err(error) = self.put(request) {
-                let index = self.ring.prod.wrapping_sub(start) as usize;
-                self.take_back(start);
-                return Err(BatchError { index, error });
-            }
-        }
-        self.tell(requests.len() as u32, cq, doorbell);
-        Ok(())
-    }
-
-    /// Writes the WQE of a request.
-    #[inline(always)]
-    fn put(&mut self, request: &RecvRequest<'_>) -> Result<(), PostError> {
-        if self.put_one_sge(request) { Ok(()) } else { self.put_any(request) }
-    }
-
-    /// Writes the WQE of what most requests are: one SGE. `false`, and nothing was done, if it is something else, or wrong.
-    #[inline(always)]
-    fn put_one_sge(&mut self, request: &RecvRequest<'_>) -> bool {
-        let prod = self.ring.prod;
-        let [sge] = request.sges else { return false };
-        if sge.length >= MAX_LENGTH || !self.ring.is_plain() || self.record_mut(prod).extent != 0 {
-            return false;
-        }
-        let [a, b] = sge_words(sge);
-        let words = Some([a, b, 0, 0]);
-        let payload = Payload { words, sges: 1, length: sge.length, ..Payload::EMPTY };
-        self.store(request.wr_id, &payload);
-        true
+        batch::post(self, cq, requests, doorbell)
     }
 
     /// Writes the WQE of a request of any form, or says why it cannot be posted.
@@ -246,95 +172,80 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         let position = self.ring.prod;
         self.ring.room(position)?;
         let payload = self.ring.sges(position, request.sges)?;
-        self.store(request.wr_id, &payload);
+        let flags = WqeFlags::new().with_format(payload.spec);
+        self.store(request.wr_id, head(0, payload.sges, flags), payload.length, |slot| {
+            if let Some(words) = payload.words {
+                store_payload(slot, words);
+            }
+        });
         let left = core::mem::replace(&mut self.record_mut(position).extent, long(payload.extent));
         self.ring.zero_tail(position, payload.extent, left);
+        self.ring.go_on();
         Ok(())
     }
 
-    /// Stores a WQE and its record, but for what lies behind 64 bytes, and goes on to the next.
+    /// Stores the WQE at the producer and its record, but for what lies behind 64 bytes.
     #[inline(always)]
-    fn store(&mut self, wr_id: u64, payload: &Payload) {
-        let prod = self.ring.prod;
-        let index = self.ring.wqes.index(prod);
-        let record = self.ring.wqes.record_mut(prod);
+    fn store(&mut self, wr_id: u64, head: u32, length: u32, payload: impl FnOnce(&mut Slot<'_, WORDS>)) {
+        let position = self.ring.prod;
+        let index = self.ring.wqes.index(position);
+        let record = self.ring.wqes.record_mut(position);
         (record.wr_id, record.posted) = (wr_id, true);
-        let mut slot = self.ring.wqes.slot(prod);
+        let mut slot = self.ring.wqes.slot(position);
         slot.store::<0>(index.into());
         slot.store::<2>(0);
         slot.store::<3>(0);
-        if let Some(words) = payload.words {
-            store_payload(&mut slot, words);
-        }
-        let flags = WqeFlags::new().with_format(payload.spec);
-        slot.store_release::<1>(header(head(0, payload.sges, flags), payload.length));
-        self.ring.go_on();
+        payload(&mut slot);
+        slot.store_release::<1>(header(head, length));
+    }
+}
+
+impl<S: Store, M: DeviceMemory> WorkQueue for RecvQueue<'_, S, M> {
+    type Request<'r> = RecvRequest<'r>;
+
+    #[inline(always)]
+    fn cq(&self) -> CqId {
+        self.cq
     }
 
-    /// Tells the device of the last `count` requests: first the completion queue's doorbell if its credit is spent, then
-    /// this queue's.
     #[inline(always)]
-    fn tell<D: Doorbell>(&mut self, count: u32, cq: &mut CqRing<'_>, doorbell: &D) {
-        cq.spend(count, doorbell);
+    fn position(&self) -> u32 {
+        self.ring.prod
+    }
+
+    /// One SGE.
+    #[inline(always)]
+    fn put_plain(&mut self, request: &RecvRequest<'_>) -> bool {
+        let [sge] = request.sges else { return false };
+        let (position, length) = (self.ring.prod, sge.length);
+        if length >= MAX_LENGTH || !self.ring.is_plain() || self.record_mut(position).extent != 0 {
+            return false;
+        }
+        const ONE: u32 = head(0, 1, WqeFlags::new());
+        self.store(request.wr_id, ONE, length, |slot| store_sges(slot, (sge, length), None));
+        self.ring.prod = position.wrapping_add(1);
+        true
+    }
+
+    #[inline(always)]
+    fn put(&mut self, request: &RecvRequest<'_>) -> Result<(), PostError> {
+        if self.put_plain(request) { Ok(()) } else { self.put_any(request) }
+    }
+
+    fn take_back(&mut self) {
+        self.ring.go_to(self.ring.prod.wrapping_sub(1));
+        self.record_mut(self.ring.prod).posted = false;
+    }
+
+    #[inline(always)]
+    fn publish<D: Doorbell>(&self, count: u32, doorbell: &D) {
         self.ring.publish(count, doorbell);
     }
 
-    /// Takes back the requests from `start` on.
-    #[cold]
-    fn take_back(&mut self, start: u32) {
-        while self.ring.prod != start {
-            self.ring.go_to(self.ring.prod.wrapping_sub(1));
-            self.record_mut(self.ring.prod).posted = false;
-        }
+    fn doorbell(&self) -> u64 {
+        self.ring.index_doorbell()
     }
 }
 
-/// Receive requests that are posted under one doorbell. Dropping it instead of [`RecvBatch::commit`] undoes them.
-#[derive(Debug)]
-#[must_use = "a batch that is dropped undoes its posts"]
-pub struct RecvBatch<'q, 'm, 'c, S: Store, M: DeviceMemory = NoDeviceMemory> {
-    queue: &'q mut RecvQueue<'m, S, M>,
-    cq: &'q mut CqRing<'c>,
-    /// Producer before the batch.
-    start: u32,
-}
-
-impl<S: Store, M: DeviceMemory> RecvBatch<'_, '_, '_, S, M> {
-    /// Posts a request.
-    ///
-    /// # Errors
-    /// Why it cannot be posted; nothing was written, and the batch may go on.
-    #[inline(always)]
-    pub fn post(&mut self, request: &RecvRequest<'_>) -> Result<(), PostError> {
-        self.queue.put(request)
-    }
-
-    /// Requests in the batch.
-    #[inline(always)]
-    pub fn len(&self) -> u32 {
-        self.queue.ring.prod.wrapping_sub(self.start)
-    }
-
-    /// The doorbell that [`RecvBatch::commit`] stores.
-    pub fn doorbell(&self) -> u64 {
-        self.queue.doorbell()
-    }
-
-    /// Tells the device: first the completion queue's doorbell if its credit is spent, then this queue's.
-    #[inline(always)]
-    pub fn commit<D: Doorbell>(self, doorbell: &D) {
-        let mut this = core::mem::ManuallyDrop::new(self);
-        let this = &mut *this;
-        let count = this.len();
-        if count != 0 {
-            this.queue.tell(count, this.cq, doorbell);
-        }
-    }
-}
-
-impl<S: Store, M: DeviceMemory> Drop for RecvBatch<'_, '_, '_, S, M> {
-    #[inline]
-    fn drop(&mut self) {
-        self.queue.take_back(self.start);
-    }
-}
+/// Receive requests that are posted under one doorbell.
+pub type RecvBatch<'q, 'm, 'c, S, M = NoDeviceMemory> = Batch<'q, 'c, RecvQueue<'m, S, M>>;

@@ -2,7 +2,8 @@
 
 use zerocopy::{IntoBytes, big_endian as be};
 
-use super::work::{be_pair, no_data};
+use super::payload::no_data;
+use super::work::be_pair;
 use super::wqe::{AtomicWqeV1, AtomicWqeV2, BindMwWqe, MrFlags, RdmaVersion, RegMrWqe, SqOp};
 use crate::verbs::{
     BindMw, Data, Datagram, FastRegister, MwType, PageTable, PostError, QpType, RemoteAddress, SendFlags,
@@ -35,6 +36,8 @@ pub(super) enum Body {
 /// What an operation puts into its WQE.
 pub(super) struct Parts {
     pub op: SqOp,
+    /// The operation as a completion names it.
+    pub wc: WcOpcode,
     pub imm_data_key: u32,
     pub body: Body,
     /// Flags that the operation does not take.
@@ -45,12 +48,14 @@ pub(super) struct Parts {
 pub(super) const WRITE_REFUSES: SendFlags = SendFlags::SOLICITED.union(SendFlags::LOCAL_FENCE);
 
 /// Whether the operation is one of datagram queue pairs.
+#[inline(always)]
 pub(super) const fn is_datagram(op: &SendOp) -> bool {
     matches!(op, SendOp::SendTo(_) | SendOp::SendToImm(..))
 }
 
-/// What `op` puts into its WQE.
-pub(super) fn parts(op: &SendOp) -> Parts {
+/// What an operation puts into its WQE.
+#[inline(always)]
+pub(super) fn parts(wr: &SendOp) -> Parts {
     const NONE: Body = Body::Data { address: 0, key: 0, inline: true };
     let to = |to: &Datagram| {
         let address = be_pair(to.ah.get(), to.qp.get());
@@ -58,7 +63,7 @@ pub(super) fn parts(op: &SendOp) -> Parts {
     };
     let remote =
         |at: &RemoteAddress, inline| Body::Data { address: at.addr.swap_bytes(), key: at.rkey.get(), inline };
-    let (op, imm_data_key, body, refused) = match op {
+    let (op, imm_data_key, body, refused) = match wr {
         SendOp::Send => (SqOp::Send, 0, NONE, SendFlags::LOCAL_FENCE),
         SendOp::SendImm(imm) => (SqOp::SendImm, imm.get(), NONE, SendFlags::LOCAL_FENCE),
         SendOp::SendInv(key) => (SqOp::SendInv, key.get(), NONE, SendFlags::LOCAL_FENCE),
@@ -73,10 +78,11 @@ pub(super) fn parts(op: &SendOp) -> Parts {
         SendOp::BindMw(bind) => (SqOp::BindMw, bind.mw.get(), Body::Special, WRITE_REFUSES),
         SendOp::FastRegister(register) => (SqOp::RegMr, register.key.get(), Body::Special, WRITE_REFUSES),
     };
-    Parts { op, imm_data_key, body, refused }
+    Parts { op, wc: wc_opcode(wr), imm_data_key, body, refused }
 }
 
 /// The operation as a completion names it.
+#[inline(always)]
 pub(super) const fn wc_opcode(op: &SendOp) -> WcOpcode {
     match op {
         SendOp::Send

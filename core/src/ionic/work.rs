@@ -1,11 +1,11 @@
-//! What send and receive queues have in common: a ring of WQEs, and the payload of a WQE.
+//! The ring of WQEs that a send or receive queue is.
 
 use super::cmb::{Cmb, CmbGrant, Publish};
 use super::doorbell::{QueueDoorbell, RingIdx};
 use super::plan::WorkQueuePlan;
-use super::wqe::{self, PAYLOAD_OFFSET, SpecFormat, WQE_MIN, WqeFlags};
-use crate::queue::{DeviceMemory, Doorbell, EntryRing, RecordRing, RingMemory, Slot, Store};
-use crate::verbs::{MemoryError, PostError, Sge, WcOpcode};
+use super::wqe::{self, WQE_MIN, WqeFlags};
+use crate::queue::{DeviceMemory, Doorbell, EntryRing, RecordRing, RingMemory, Store};
+use crate::verbs::{MemoryError, PostError};
 
 /// Longest message: 2 GiB.
 pub const MAX_MESSAGE: u64 = MAX_LENGTH as u64;
@@ -44,31 +44,6 @@ pub(super) const fn head(op: u8, num_sge_key: u8, flags: WqeFlags) -> u32 {
 #[inline(always)]
 pub(super) const fn header(head: u32, imm_data_key: u32) -> u64 {
     head as u64 | (imm_data_key.swap_bytes() as u64) << 32
-}
-
-/// The payload of a WQE, checked; what lies beyond the first 64 bytes of the WQE is in the ring already.
-pub(super) struct Payload {
-    /// Words 4 to 7 of the WQE; `None` if they are in the ring already.
-    pub words: Option<[u64; 4]>,
-    /// Number of SGEs.
-    pub sges: u8,
-    /// Form of the list of their lengths.
-    pub spec: SpecFormat,
-    /// Bytes of the message.
-    pub length: u32,
-    /// Bytes of the WQE that may be other than zero, at least 64.
-    pub extent: u32,
-}
-
-impl Payload {
-    pub const EMPTY: Self =
-        Self { words: Some([0; 4]), sges: 0, spec: SpecFormat::None, length: 0, extent: WQE_MIN as u32 };
-}
-
-/// The extent of a WQE as a record has it: none if only its first 64 bytes may be other than zero.
-#[inline(always)]
-pub(super) const fn long(extent: u32) -> u32 {
-    if extent > WQE_MIN as u32 { extent } else { 0 }
 }
 
 /// Whether a queue flushes its requests instead of waiting for them to complete.
@@ -286,107 +261,5 @@ impl<T: Copy + 'static, S: Store, M> WorkRing<'_, T, S, M> {
     fn zero_range(&mut self, position: u32, extent: u32, before: u32) {
         let offset = self.wqes.offset(position).wrapping_add(extent as usize);
         self.wqes.bytes().store_zeros(offset, before.saturating_sub(extent) as usize);
-    }
-
-    /// Checks SGEs and makes the payload of the WQE at `position` from them.
-    #[inline(always)]
-    pub fn sges(&mut self, position: u32, sges: &[Sge]) -> Result<Payload, PostError> {
-        match sges {
-            [] => Ok(Payload { words: Some(self.with_express(position, [0; 4])), ..Payload::EMPTY }),
-            [one] if one.length <= MAX_LENGTH => {
-                let [a, b] = sge_words(one);
-                let words = Some(self.with_express(position, [a, b, 0, 0]));
-                Ok(Payload { words, sges: 1, length: one.length, ..Payload::EMPTY })
-            }
-            list => self.sge_list(position, list),
-        }
-    }
-
-    #[inline(never)]
-    fn sge_list(&mut self, position: u32, sges: &[Sge]) -> Result<Payload, PostError> {
-        if sges.len() > self.max_sge as usize {
-            return Err(PostError::TooManySges { given: sges.len(), max: self.max_sge });
-        }
-        let count = sges.len() as u32;
-        let spec = SpecFormat::of(self.spec, count);
-        let length: u64 = sges.iter().map(|s| u64::from(s.length)).sum();
-        if length > MAX_MESSAGE {
-            return Err(PostError::MessageTooLong { given: length, max: MAX_MESSAGE });
-        }
-        if spec == SpecFormat::Spec16
-            && let Some(long) = sges.iter().find(|s| s.length > u16::MAX.into())
-        {
-            return Err(PostError::OutOfRange { field: "SGE length", value: long.length.into(), bits: 16 });
-        }
-        let mut words = [0u64; 4];
-        let mut offset = self.wqes.offset(position).wrapping_add(spec.sge_offset());
-        for (i, sge) in sges.iter().enumerate() {
-            let pair = sge_words(sge);
-            match (spec, i) {
-                (SpecFormat::None, 0) => [words[0], words[1]] = pair,
-                (SpecFormat::None, 1) => [words[2], words[3]] = pair,
-                _ => {
-                    self.wqes.bytes().store(offset, &pair.map(u64::to_le));
-                }
-            }
-            let (slot, shift) = match spec {
-                SpecFormat::None => (4, 0),
-                SpecFormat::Spec32 => (i >> 1, if i & 1 == 0 { 32 } else { 0 }),
-                SpecFormat::Spec16 => (i >> 2, 48 - 16 * (i & 3)),
-            };
-            if let Some(word) = words.get_mut(slot) {
-                *word |= (u64::from(sge.length) << shift).swap_bytes();
-            }
-            offset = offset.wrapping_add(size_of::<wqe::Sge>());
-        }
-        let end = (spec.sge_offset() as u32).wrapping_add(count.wrapping_mul(size_of::<wqe::Sge>() as u32));
-        Ok(Payload {
-            words: Some(self.with_express(position, words)),
-            sges: count as u8,
-            spec,
-            length: length as u32,
-            extent: end.max(WQE_MIN as u32),
-        })
-    }
-
-    /// Checks inline data and puts it into the WQE at `position`.
-    #[inline(never)]
-    pub fn inline(&mut self, position: u32, pieces: &[&[u8]]) -> Result<Payload, PostError> {
-        let length = pieces.iter().fold(0u64, |sum, p| sum.saturating_add(p.len() as u64));
-        if length > self.max_inline.into() {
-            return Err(PostError::InlineTooLong { given: length, max: self.max_inline });
-        }
-        let words = self.with_express(position, [0; 4]);
-        store_payload(&mut self.wqes.slot(position), words);
-        let mut offset = self.wqes.offset(position).wrapping_add(PAYLOAD_OFFSET);
-        for piece in pieces {
-            self.wqes.bytes().store_bytes(offset, piece);
-            offset = offset.wrapping_add(piece.len());
-        }
-        let end = (PAYLOAD_OFFSET as u32).wrapping_add(length as u32);
-        Ok(Payload { words: None, length: length as u32, extent: end.max(WQE_MIN as u32), ..Payload::EMPTY })
-    }
-}
-
-/// Stores words 4 to 7.
-#[inline(always)]
-pub(super) fn store_payload(slot: &mut Slot<'_, WORDS>, [a, b, c, d]: [u64; 4]) {
-    slot.store::<4>(a);
-    slot.store::<5>(b);
-    slot.store::<6>(c);
-    slot.store::<7>(d);
-}
-
-#[inline(always)]
-pub(super) const fn sge_words(sge: &Sge) -> [u64; 2] {
-    [sge.addr.swap_bytes(), be_pair(sge.length, sge.lkey.get())]
-}
-
-/// An operation that takes neither SGEs nor inline data.
-pub(super) const fn no_data(op: WcOpcode, data: &crate::verbs::Data<'_>) -> Result<(), PostError> {
-    match data {
-        crate::verbs::Data::Sges([]) => Ok(()),
-        crate::verbs::Data::Sges(list) => Err(PostError::TooManySges { given: list.len(), max: 0 }),
-        crate::verbs::Data::Inline(_) => Err(PostError::InlineNotAllowed(op)),
     }
 }

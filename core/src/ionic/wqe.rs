@@ -6,8 +6,9 @@
 
 use zerocopy::{big_endian as be, little_endian as le};
 
+pub use super::opcode::{RdmaVersion, SqOp};
+pub use super::region::{BindMwWqe, MrFlags, RegMrWqe};
 use crate::layout::{Layout, bits, layout};
-use crate::verbs::AccessFlags;
 
 /// Bytes before the payload of SEND, RDMA and receive WQEs.
 pub const PAYLOAD_OFFSET: usize = 32;
@@ -94,61 +95,6 @@ impl SpecFormat {
             Self::None => PAYLOAD_OFFSET,
             Self::Spec32 | Self::Spec16 => PAYLOAD_OFFSET + SPEC_FIRST_SGE as usize * size_of::<Sge>(),
         }
-    }
-}
-
-bits! {
-    /// What a memory region or window is and allows, big-endian in memory.
-    pub struct MrFlags(u16) {
-        /// The device may write for local operations.
-        local_write: bool = 1,
-        /// A peer may write.
-        remote_write: bool = 1,
-        /// A peer may read.
-        remote_read: bool = 1,
-        /// A peer may do atomics.
-        remote_atomic: bool = 1,
-        /// A memory window may be bound to it.
-        mw_bind: bool = 1,
-        /// Addresses count from zero at its start.
-        zero_based: bool = 1,
-        /// Pages on demand.
-        on_demand: bool = 1,
-        /// Physical buffer list.
-        pb: bool = 1,
-        __: u8 = 5,
-        /// The low byte of the key is the user's.
-        ukey_en: bool = 1,
-        /// It is a memory window.
-        is_mw: bool = 1,
-        /// It may be invalidated.
-        inv_en: bool = 1,
-    }
-}
-
-impl MrFlags {
-    /// The access part; what the device has no flag for is dropped, as relaxed ordering is a matter of registration.
-    pub const fn from_access(access: AccessFlags) -> Self {
-        Self::new()
-            .with_local_write(access.contains(AccessFlags::LOCAL_WRITE))
-            .with_remote_write(access.contains(AccessFlags::REMOTE_WRITE))
-            .with_remote_read(access.contains(AccessFlags::REMOTE_READ))
-            .with_remote_atomic(access.contains(AccessFlags::REMOTE_ATOMIC))
-            .with_mw_bind(access.contains(AccessFlags::MW_BIND))
-            .with_zero_based(access.contains(AccessFlags::ZERO_BASED))
-    }
-
-    /// The access part in the field's terms.
-    pub fn access(self) -> AccessFlags {
-        let pairs = [
-            (self.local_write(), AccessFlags::LOCAL_WRITE),
-            (self.remote_write(), AccessFlags::REMOTE_WRITE),
-            (self.remote_read(), AccessFlags::REMOTE_READ),
-            (self.remote_atomic(), AccessFlags::REMOTE_ATOMIC),
-            (self.mw_bind(), AccessFlags::MW_BIND),
-            (self.zero_based(), AccessFlags::ZERO_BASED),
-        ];
-        pairs.iter().filter(|(set, _)| *set).fold(AccessFlags::empty(), |all, (_, flag)| all | *flag)
     }
 }
 
@@ -307,66 +253,6 @@ layout! {
 }
 
 layout! {
-    /// Registers memory.
-    pub struct RegMrWqe: "ionic" "ionic_v1_wqe", 64 {
-        /// Position in the ring.
-        wqe_idx: le::U64 = 0,
-        /// Operation.
-        op: u8 = 8,
-        /// Low 8 bits of the key.
-        num_sge_key: u8 = 9,
-        /// Flags.
-        flags: be::U16 as WqeFlags = 10,
-        /// Key of the region.
-        imm_data_key: be::U32 = 12,
-        /// First address.
-        va: be::U64 = 16,
-        /// Length in bytes.
-        length: be::U64 = 24,
-        /// Offset of the first byte in the first page.
-        offset: be::U64 = 32,
-        /// Page table, or the memory itself if `map_count` is 1.
-        dma_addr: be::U64 = 40,
-        /// Number of pages.
-        map_count: be::U32 = 48,
-        /// What the region is and allows.
-        mr_flags: be::U16 as MrFlags = 52,
-        /// Directory size, base-two logarithm; 0.
-        dir_size_log2: u8 = 54,
-        /// Page size, base-two logarithm.
-        page_size_log2: u8 = 55,
-        /// Reserved.
-        rsvd: [u8; 8] = 56,
-    }
-}
-
-layout! {
-    /// Binds a memory window. `num_sge_key` has the low 8 bits of the new key, `imm_data_key` the window's key as it is.
-    pub struct BindMwWqe: "ionic" "ionic_v1_wqe", 64 {
-        /// Position in the ring.
-        wqe_idx: le::U64 = 0,
-        /// Operation.
-        op: u8 = 8,
-        /// Low 8 bits of the new key.
-        num_sge_key: u8 = 9,
-        /// Flags.
-        flags: be::U16 as WqeFlags = 10,
-        /// Key of the window.
-        imm_data_key: be::U32 = 12,
-        /// First address.
-        va: be::U64 = 16,
-        /// Length in bytes; 0 unbinds a window of type 1.
-        length: be::U64 = 24,
-        /// Key of the region.
-        lkey: be::U32 = 32,
-        /// What the window is and allows.
-        mr_flags: be::U16 as MrFlags = 36,
-        /// Reserved.
-        rsvd: [u8; 26] = 38,
-    }
-}
-
-layout! {
     /// Receive WQE.
     pub struct RecvWqe: "ionic" "ionic_v1_wqe", 64 {
         /// Position in the ring.
@@ -399,111 +285,9 @@ pub(super) const LAYOUTS: [Layout; 9] = [
     RecvWqe::LAYOUT,
 ];
 
-/// Interface version of the device: which opcodes and atomic body it takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum RdmaVersion {
-    /// Version 1.
-    V1 = 1,
-    /// Version 2.
-    V2 = 2,
-}
-
-/// Operations of a send queue. The discriminants are the opcodes of version 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum SqOp {
-    /// SEND.
-    Send = 0,
-    /// SEND that invalidates a key of the peer.
-    SendInv = 1,
-    /// SEND with immediate data.
-    SendImm = 2,
-    /// RDMA READ.
-    Read = 3,
-    /// RDMA WRITE.
-    Write = 4,
-    /// RDMA WRITE with immediate data.
-    WriteImm = 5,
-    /// Atomic compare and swap.
-    CompareSwap = 6,
-    /// Atomic fetch and add.
-    FetchAdd = 7,
-    /// Registers memory.
-    RegMr = 8,
-    /// Invalidates a local key.
-    LocalInv = 9,
-    /// Binds a memory window.
-    BindMw = 10,
-}
-
-/// The opcode of each operation, in order of [`SqOp`]'s discriminants.
-pub(super) type Opcodes = [u8; 11];
-
-const OPCODES_V1: Opcodes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
-/// Version 2 opcodes: bit 5 carries data, bit 6 immediate data, bit 7 a key to invalidate.
-const OPCODES_V2: Opcodes = [0x20, 0xa0, 0x60, 0x02, 0x21, 0x61, 0x04, 0x05, 0x06, 0x07, 0x08];
-
-impl RdmaVersion {
-    /// The opcodes of the version.
-    #[inline(always)]
-    pub(super) const fn opcodes(self) -> &'static Opcodes {
-        match self {
-            Self::V1 => &OPCODES_V1,
-            Self::V2 => &OPCODES_V2,
-        }
-    }
-}
-
-impl SqOp {
-    /// All operations, in order of their discriminants.
-    pub const ALL: [Self; 11] = [
-        Self::Send,
-        Self::SendInv,
-        Self::SendImm,
-        Self::Read,
-        Self::Write,
-        Self::WriteImm,
-        Self::CompareSwap,
-        Self::FetchAdd,
-        Self::RegMr,
-        Self::LocalInv,
-        Self::BindMw,
-    ];
-
-    /// The opcode in a WQE.
-    #[inline(always)]
-    pub const fn opcode(self, version: RdmaVersion) -> u8 {
-        version.opcodes()[self as usize]
-    }
-
-    /// The operation of an opcode in a WQE; `None` if the version has no such opcode.
-    pub fn from_opcode(version: RdmaVersion, opcode: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|op| op.opcode(version) == opcode)
-    }
-
-    /// Whether the operation never leaves the device: it completes by position, not by message.
-    #[inline(always)]
-    pub const fn is_local(self) -> bool {
-        matches!(self, Self::RegMr | Self::LocalInv | Self::BindMw)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn opcodes_round_trip_in_both_versions() {
-        for version in [RdmaVersion::V1, RdmaVersion::V2] {
-            for op in SqOp::ALL {
-                assert_eq!(SqOp::from_opcode(version, op.opcode(version)), Some(op));
-            }
-        }
-        assert_eq!(SqOp::SendImm.opcode(RdmaVersion::V2), 0x60);
-        assert_eq!(SqOp::from_opcode(RdmaVersion::V1, 11), None);
-        assert_eq!(SqOp::from_opcode(RdmaVersion::V2, 0), None);
-    }
 
     #[test]
     fn flags_are_where_the_firmware_reads_them() {
@@ -515,15 +299,6 @@ mod tests {
         assert_eq!(bits(WqeFlags::new().with_color(true)), 0x10);
         assert_eq!(bits(WqeFlags::new().with_format(SpecFormat::Spec32)), 1 << 12);
         assert_eq!(bits(WqeFlags::new().with_format(SpecFormat::Spec16)), 2 << 12);
-        assert_eq!(MrFlags::new().with_is_mw(true).with_inv_en(true).into_bits(), 0xc000);
-        assert_eq!(MrFlags::new().with_ukey_en(true).into_bits(), 1 << 13);
-    }
-
-    #[test]
-    fn access_flags_round_trip() {
-        let access = AccessFlags::REMOTE_READ | AccessFlags::ZERO_BASED | AccessFlags::LOCAL_WRITE;
-        assert_eq!(MrFlags::from_access(access).into_bits(), 0x25);
-        assert_eq!(MrFlags::from_access(access).access(), access);
     }
 
     #[test]

@@ -237,32 +237,57 @@ impl<'m> World<'m> {
         let first = self.next_id;
         let bell = s.bell.clone();
         let made: Vec<_> = wants.iter().map(|w| Made::new(&s.setup, &s.qp, *w)).collect();
-        let mut batch = s.qp.send_batch(&mut self.cq).expect("state RTS or ERR");
-        let mut count = 0;
-        for made in &made {
-            let pieces: Vec<&[u8]> = made.pieces.iter().map(Vec::as_slice).collect();
-            match batch.post(&made.request(&pieces).wr_id(first + count)) {
-                Ok(()) => count += 1,
-                Err(PostError::QueueFull { .. }) => {
-                    assert_eq!(
-                        u32::from(saved.sq.prod.wrapping_sub(saved.sq.cons) & s.sq.mask) + count as u32,
-                        u32::from(s.sq.mask)
-                    );
-                    break;
+        let pieces: Vec<Vec<&[u8]>> =
+            made.iter().map(|made| made.pieces.iter().map(Vec::as_slice).collect()).collect();
+        let requests = made.iter().zip(&pieces).zip(first..);
+        let requests: Vec<_> = requests.map(|((made, pieces), id)| made.request(pieces).wr_id(id)).collect();
+        let outstanding = u32::from(saved.sq.prod.wrapping_sub(saved.sq.cons) & s.sq.mask);
+        let room = u32::from(s.sq.mask) - outstanding;
+        let fit = requests.len().min(room as usize);
+        let full = |error: &PostError| assert!(matches!(error, PostError::QueueFull { .. }), "{error}");
+        // All ways of posting make the same.
+        match first % 3 {
+            _ if !commit => {
+                let mut batch = s.qp.send_batch(&mut self.cq).expect("state RTS or ERR");
+                for request in &requests {
+                    if let Err(error) = batch.post(request) {
+                        full(&error);
+                        break;
+                    }
                 }
-                Err(e) => panic!("{e}: {made:?}"),
+                assert_eq!(batch.len() as usize, fit);
+                drop(batch);
+                assert_eq!((s.qp.save(), live(&self.sides[side].qp)), (saved, records));
+                return;
+            }
+            0 => {
+                let mut batch = s.qp.send_batch(&mut self.cq).expect("state RTS or ERR");
+                requests[..fit].iter().for_each(|request| batch.post(request).expect("room"));
+                if let Some(request) = requests.get(fit) {
+                    full(&batch.post(request).expect_err("no room"));
+                }
+                let word = batch.doorbell();
+                batch.commit(&bell);
+                let prod = s.qp.save().sq.prod;
+                assert_eq!(word, DoorbellWord::new().with_qid(s.setup.qp).with_index(prod).into_bits());
+            }
+            1 => {
+                if fit < requests.len() {
+                    let error = s.qp.post_send(&mut self.cq, &requests, &bell).expect_err("no room");
+                    full(&error.error);
+                    assert_eq!((error.index, s.qp.save(), live(&s.qp)), (fit, saved, records));
+                }
+                s.qp.post_send(&mut self.cq, &requests[..fit], &bell).expect("room");
+            }
+            _ => {
+                for (i, request) in requests.iter().enumerate() {
+                    let posted = s.qp.post_send(&mut self.cq, std::slice::from_ref(request), &bell);
+                    assert_eq!(posted.is_ok(), i < fit, "{posted:?}");
+                }
             }
         }
-        if !commit {
-            drop(batch);
-            assert_eq!((s.qp.save(), live(&self.sides[side].qp)), (saved, records));
-            return;
-        }
-        let word = batch.doorbell();
-        batch.commit(&bell);
+        let count = fit as u64;
         self.next_id += count;
-        let prod = s.qp.save().sq.prod;
-        assert_eq!(word, DoorbellWord::new().with_qid(s.setup.qp).with_index(prod).into_bits());
         s.observe(SQ);
         for (i, made) in (0..count).zip(&made) {
             let index = saved.sq.prod.wrapping_add(i as u16) & s.sq.mask;
@@ -288,16 +313,37 @@ impl<'m> World<'m> {
         let start = s.qp.save().rq.prod;
         let max = s.qp.capabilities().max_recv_sge;
         let lists: Vec<Vec<Sge>> = wants.iter().map(|w| sges(w, u32::from(w.sges) % (max + 1))).collect();
-        let mut batch = s.qp.recv_batch(&mut self.cq).expect("state RTS or ERR");
+        let requests: Vec<_> =
+            lists.iter().zip(first..).map(|(list, id)| RecvRequest::new(id, list)).collect();
         let mut count = 0;
-        for list in &lists {
-            match batch.post(&RecvRequest::new(first + count, list)) {
-                Ok(()) => count += 1,
-                Err(PostError::QueueFull { .. }) => break,
-                Err(e) => panic!("{e}"),
+        let mut next = |posted: Result<(), PostError>| match posted {
+            Ok(()) => count += 1,
+            Err(error) => assert!(matches!(error, PostError::QueueFull { .. }), "{error}"),
+        };
+        match first % 3 {
+            0 => {
+                let mut batch = s.qp.recv_batch(&mut self.cq).expect("state RTS or ERR");
+                requests.iter().for_each(|request| next(batch.post(request)));
+                batch.commit(&bell);
+            }
+            1 => {
+                // Those that there is room for, if not for all.
+                let fit = match s.qp.post_recv(&mut self.cq, &requests, &bell) {
+                    Ok(()) => requests.len(),
+                    Err(error) => {
+                        s.qp.post_recv(&mut self.cq, &requests[..error.index], &bell).expect("room");
+                        error.index
+                    }
+                };
+                requests[..fit].iter().for_each(|_| next(Ok(())));
+            }
+            _ => {
+                for request in &requests {
+                    let posted = s.qp.post_recv(&mut self.cq, std::slice::from_ref(request), &bell);
+                    next(posted.map_err(|error| error.error));
+                }
             }
         }
-        batch.commit(&bell);
         self.next_id += count;
         s.observe(RQ);
         for (i, list) in (0..count).zip(&lists) {
