@@ -11,7 +11,6 @@ mod consume;
 pub mod exceptions;
 pub mod forge;
 pub mod known;
-pub mod memory;
 pub mod mode;
 pub mod ours;
 pub mod pair;

@@ -13,15 +13,14 @@ use directverbs::bnxt_re::qp::{QueuePair, QueuePairInit};
 use directverbs::bnxt_re::recv::RecvQueue;
 use directverbs::bnxt_re::send::{SendInit, SendQueue, SendRecord, SendState};
 use directverbs::bnxt_re::srq::{SharedReceiveQueue, SrqRecord};
-use directverbs::queue::{Boxed, Doorbell};
+use directverbs::queue::{Boxed, Doorbell, RingMemory};
 use directverbs::verbs::{
     CompletionQueue as _, CqId, MemoryError, PlanError, QpCapabilities, QpId, QpType, Slices, SrqId, SrqInit,
     WorkCompletion,
 };
 
 use super::bell::{Bell, Fifo, Log, PushMemory};
-use super::memory::Pages;
-use crate::case::{Outcome, Recv, Send};
+use crate::case::{Outcome, Pages, Recv, Send};
 
 type Qp = AttachedQp<'static, Boxed, Bell>;
 type Cq = AttachedCq<'static, Boxed, Bell>;
@@ -36,6 +35,12 @@ pub enum OursError {
     /// Memory or ids that do not fit.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+}
+
+/// The memory of a queue that goes into [`Ours`] with it.
+fn ring(pages: &Pages) -> RingMemory<'static> {
+    // SAFETY: `Ours` drops queues before their memory, and makes one over each.
+    unsafe { pages.ring() }
 }
 
 /// Our queues. Fields are dropped in this order: queues before their memory.
@@ -121,8 +126,8 @@ impl Ours {
     /// Makes a completion queue.
     pub fn create_cq(&mut self, id: u32, cqe: u32) -> Result<(), OursError> {
         let plan = CqPlan::new(&self.caps, cqe)?;
-        let memory = Pages::new(plan.bytes);
-        let cq = CompletionQueue::new(memory.ring(), &plan, CqId::truncated(id))?;
+        let memory = Pages::new(plan.bytes as usize, 0);
+        let cq = CompletionQueue::new(ring(&memory), &plan, CqId::truncated(id))?;
         self.cqs.push(AttachedCq::new(cq, self.bell(id)));
         self.cq_plans.push(plan);
         self.cq_memory.push(memory);
@@ -133,10 +138,10 @@ impl Ours {
     /// Makes a shared receive queue.
     pub fn create_srq(&mut self, id: u32, asked: &SrqInit) -> Result<SrqPlan, OursError> {
         let plan = SrqPlan::new(&self.caps, asked)?;
-        let memory = Pages::new(plan.bytes);
+        let memory = Pages::new(plan.bytes as usize, 0);
         let records = vec![SrqRecord::default(); plan.entries.next_power_of_two() as usize];
         let srq =
-            SharedReceiveQueue::new(memory.ring(), records.into_boxed_slice(), &plan, SrqId::truncated(id))?;
+            SharedReceiveQueue::new(ring(&memory), records.into_boxed_slice(), &plan, SrqId::truncated(id))?;
         self.srqs.push(AttachedSrq { srq, page: self.bell(id) });
         self.srq_memory.push(memory);
         self.srq_bytes = plan.entries * SRQ_ENTRY_BYTES;
@@ -146,7 +151,7 @@ impl Ours {
     /// Makes a queue pair. Its handle is its place, counted from 1.
     pub fn create_qp(&mut self, spec: &QpSpec) -> Result<(), OursError> {
         let plan = QpPlan::new(&self.caps, &spec.capabilities, spec.shared)?;
-        let memory = Pages::new(plan.send.bytes);
+        let memory = Pages::new(plan.send.bytes as usize, 0);
         let records = vec![SendRecord::default(); plan.send.records.next_power_of_two() as usize];
         let init = SendInit {
             plan: plan.send,
@@ -155,13 +160,13 @@ impl Ours {
             signal_all: spec.signal_all,
             atomics: self.caps.limits.atomics,
         };
-        let send = SendQueue::new(memory.ring(), records.into_boxed_slice(), &init)?;
+        let send = SendQueue::new(ring(&memory), records.into_boxed_slice(), &init)?;
         let mut recv_memory = None;
         let mut recv = None;
         if let Some(plan) = &plan.recv {
-            let memory = Pages::new(plan.bytes);
+            let memory = Pages::new(plan.bytes as usize, 0);
             let records = vec![0; plan.wqes.next_power_of_two() as usize];
-            recv = Some(RecvQueue::new(memory.ring(), records.into_boxed_slice(), plan, spec.id)?);
+            recv = Some(RecvQueue::new(ring(&memory), records.into_boxed_slice(), plan, spec.id)?);
             recv_memory = Some(memory);
         }
         let srq = self.srqs.first().filter(|_| spec.shared).map(|srq| srq.srq.id());
@@ -311,8 +316,8 @@ impl Ours {
     /// Makes new memory ready for a resize; `false` if there is no such size.
     pub fn begin_resize(&mut self, cq: usize, cqe: u32) -> Result<bool, OursError> {
         let Ok(plan) = CqPlan::resized(&self.caps, cqe, &self.cq_plans[cq]) else { return Ok(false) };
-        let memory = Pages::new(plan.bytes);
-        self.cqs[cq].cq.begin_resize(memory.ring(), &plan)?;
+        let memory = Pages::new(plan.bytes as usize, 0);
+        self.cqs[cq].cq.begin_resize(ring(&memory), &plan)?;
         self.cq_plans[cq] = plan;
         self.cq_memory.push(memory);
         Ok(true)

@@ -1,57 +1,11 @@
-//! Plain memory in place of rings and controller memory.
+//! Doorbell registers and controller memory that log what is stored to them.
 
 use std::cell::RefCell;
-use std::ptr::NonNull;
 use std::rc::Rc;
 
-use directverbs::queue::{DeviceMemory, Doorbell, RingMemory};
+use directverbs::queue::{DeviceMemory, Doorbell};
 
-use crate::case::Access;
-
-#[repr(C, align(4096))]
-#[derive(Clone)]
-struct Page([u8; 4096]);
-
-/// Page-aligned memory that a queue and its device share.
-pub(super) struct Pages {
-    base: NonNull<u8>,
-    len: usize,
-    _owner: Box<[Page]>,
-}
-
-impl Pages {
-    /// At least `bytes` bytes of `0xa5`.
-    pub fn new(bytes: usize) -> Self {
-        let mut owner = vec![Page([0xa5; 4096]); bytes.div_ceil(4096).max(1)].into_boxed_slice();
-        let base = NonNull::from(&mut *owner).cast();
-        Self { base, len: owner.len() * 4096, _owner: owner }
-    }
-
-    /// The memory as a ring.
-    ///
-    /// # Safety
-    /// The pages outlive the ring, and there is one ring at a time.
-    pub unsafe fn ring(&self) -> RingMemory<'static> {
-        // SAFETY: the box owns so many bytes; nobody else makes references to them.
-        unsafe { RingMemory::from_raw(self.base, self.len) }
-    }
-
-    /// Copies bytes out.
-    pub fn read(&self, offset: usize, len: usize) -> Vec<u8> {
-        assert!(offset + len <= self.len);
-        let mut bytes = vec![0; len];
-        // SAFETY: in bounds; a queue only stores while it is called.
-        unsafe { self.base.add(offset).as_ptr().copy_to_nonoverlapping(bytes.as_mut_ptr(), len) };
-        bytes
-    }
-
-    /// Copies bytes in.
-    pub fn write(&self, offset: usize, bytes: &[u8]) {
-        assert!(offset + bytes.len() <= self.len);
-        // SAFETY: as in `read`.
-        unsafe { self.base.add(offset).as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-    }
-}
+use crate::case::{Access, Pages};
 
 /// Accesses to a device, in order; clones share it.
 #[derive(Clone, Default)]

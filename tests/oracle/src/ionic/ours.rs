@@ -16,8 +16,11 @@ use directverbs::verbs::{
     CqFault, CqId, MemoryError, PostError, QpId, QpState, QpType, Slices, WorkCompletion,
 };
 
-use super::memory::{Controller, Log, Pages};
-use crate::case::{Access, Recv, Send};
+use super::memory::{Controller, Log};
+use crate::case::{Access, Pages, Recv, Send};
+
+/// What rings hold before the queues are made: they are to zero them.
+const OLD: u8 = 0xa5;
 
 /// Most queue pairs of a case.
 pub(super) const QPS: usize = 4;
@@ -88,7 +91,7 @@ impl Ours {
         for ids in &setup.cqs {
             let (mut pages, mut made) = ([None, None], [None, None]);
             for udma in (0..2).filter(|udma| setup.udma_mask >> udma & 1 != 0) {
-                let ring = pages[udma].insert(Pages::new(setup.cq_plan.ring.bytes()));
+                let ring = pages[udma].insert(Pages::new(setup.cq_plan.ring.bytes(), OLD));
                 // SAFETY: the pages are kept beside the ring.
                 let memory = unsafe { ring.ring() };
                 made[udma] = Some(CqRing::new(ids[udma], setup.caps.cq_qtype, &setup.cq_plan, memory)?);
@@ -178,14 +181,10 @@ impl Ours {
 
 impl Rings {
     fn new(setup: &Setup) -> Self {
-        let pages = |ring: RingPlan| Pages::new(ring.bytes());
+        let pages = |ring: RingPlan| Pages::new(ring.bytes(), OLD);
         // Controller memory is zeroed, as that of the made-up device is.
         let cmb = |grant: CmbGrant, ring: RingPlan| {
-            (grant != CmbGrant::Host).then(|| {
-                let memory = pages(ring);
-                memory.write(0, &vec![0; ring.bytes()]);
-                Rc::new(memory)
-            })
+            (grant != CmbGrant::Host).then(|| Rc::new(Pages::new(ring.bytes(), 0)))
         };
         let (sq, rq) = (setup.plan.sq.ring, setup.plan.rq.ring);
         Self {
