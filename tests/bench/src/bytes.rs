@@ -6,7 +6,7 @@
 use directverbs::verbs::QpCapabilities;
 
 use crate::device::Rings;
-use crate::ours;
+use crate::ours::{BnxtRe, Ionic, Queues as _};
 use crate::side::{ASKED, CQES};
 use crate::theirs;
 use crate::work::Family;
@@ -76,8 +76,8 @@ fn theirs_for(family: Family, queue: Queue, entries: u32) -> usize {
 fn ours_for(family: Family, queue: Queue, entries: u32) -> usize {
     let (asked, cqes) = queue.asked(entries);
     match family {
-        Family::BnxtRe => growth(|| ours::bnxt_re::queues(0, &asked, cqes)).0,
-        Family::Ionic => growth(|| ours::ionic::queues(0, &asked, cqes)).0,
+        Family::BnxtRe => growth(|| BnxtRe::make(0, &asked, cqes)).0,
+        Family::Ionic => growth(|| Ionic::make(0, &asked, cqes)).0,
     }
 }
 

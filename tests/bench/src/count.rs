@@ -7,7 +7,7 @@ use std::ffi::CString;
 
 use crate::callgrind::Totals;
 use crate::meter::{Counter, Meter, Nothing};
-use crate::ours;
+use crate::ours::{BnxtRe, Ionic, Ours};
 use crate::side::{LANES, Side, round};
 use crate::theirs::Theirs;
 use crate::valgrind;
@@ -44,8 +44,8 @@ pub fn run() {
     for family in Family::ALL {
         all(family, C, &mut Theirs::new(family));
         match family {
-            Family::BnxtRe => all(family, OURS, &mut ours::bnxt_re::Ours::new()),
-            Family::Ionic => all(family, OURS, &mut ours::ionic::Ours::new()),
+            Family::BnxtRe => all(family, OURS, &mut Ours::<BnxtRe>::new()),
+            Family::Ionic => all(family, OURS, &mut Ours::<Ionic>::new()),
         }
     }
 }

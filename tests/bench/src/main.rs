@@ -28,6 +28,7 @@ use clap::{Parser, Subcommand};
 
 use bytes::Queue;
 use callgrind::Totals;
+use ours::{BnxtRe, Ionic, Ours};
 use report::{Measure, Report, Row};
 use side::Side;
 use theirs::Theirs;
@@ -130,8 +131,8 @@ fn rows(totals: &Totals) -> Result<Vec<Row>, String> {
         }
         let c = scale::scaling(|| Theirs::new(family));
         let ours = match family {
-            Family::BnxtRe => scale::scaling(ours::bnxt_re::Ours::new),
-            Family::Ionic => scale::scaling(ours::ionic::Ours::new),
+            Family::BnxtRe => scale::scaling(Ours::<BnxtRe>::new),
+            Family::Ionic => scale::scaling(Ours::<Ionic>::new),
         };
         row("two threads over one", Measure::Scaling, (Some(c), ours), Some(limits::SCALING));
     }
@@ -144,7 +145,7 @@ fn times(family: Family) -> Vec<(Operation, Ticks)> {
     }
     let mut c = Theirs::new(family);
     match family {
-        Family::BnxtRe => all(&mut c, &mut ours::bnxt_re::Ours::new()),
-        Family::Ionic => all(&mut c, &mut ours::ionic::Ours::new()),
+        Family::BnxtRe => all(&mut c, &mut Ours::<BnxtRe>::new()),
+        Family::Ionic => all(&mut c, &mut Ours::<Ionic>::new()),
     }
 }
