@@ -6,16 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::process::{spelled, succeed};
 use crate::progress::Step;
 use crate::setup::{self, Need, providers};
+use crate::suites::Checks;
 
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// What a measurement cannot do without.
-const NEEDS: &[Need] = &[Need::Valgrind, Need::Providers];
+pub const NEEDS: &[Need] = &[Need::Valgrind, Need::Providers];
 
 /// Measures and prints the table. `Ok(false)` says that a must was missed.
 ///
@@ -42,6 +45,23 @@ pub fn bench(lab: &Lab, json: bool) -> Result<bool> {
     step.end("measured");
     print!("{}", String::from_utf8_lossy(&output.stdout));
     Ok(output.status.success())
+}
+
+/// The suite: every row that has a must is a check.
+///
+/// # Errors
+/// The build failed, or there are no figures.
+pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
+    let lab = checks.lab;
+    checks.succeed(&mut build(lab))?;
+    checks.succeed(&mut count(lab)?)?;
+    let output = measured(report(lab)?.arg("--json"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    checks.note(&text);
+    for (name, outcome) in verdicts(&text)? {
+        checks.count(&name, outcome);
+    }
+    Ok(())
 }
 
 fn build(lab: &Lab) -> Command {
@@ -84,5 +104,71 @@ fn measured(report: &mut Command) -> Result<Output> {
             let tail = String::from_utf8_lossy(&output.stderr).into_owned();
             Err(Error::Failed { command: spelled(report), status: output.status, tail })
         }
+    }
+}
+
+/// The rows with a must, and whether it holds.
+fn verdicts(text: &str) -> Result<Vec<(String, std::result::Result<(), String>)>> {
+    let unexpected = |what: &str| Error::Unexpected(format!("the benchmark printed {what}: {text:?}"));
+    let report: Value = serde_json::from_str(text).map_err(|_| unexpected("no JSON object"))?;
+    let rows = report.get("rows").and_then(Value::as_array).ok_or_else(|| unexpected("no rows"))?;
+    let mut verdicts = Vec::new();
+    for row in rows.iter().filter(|row| row.get("must").is_some_and(|must| !must.is_null())) {
+        let word = |key: &str| {
+            let word = row.get(key).and_then(Value::as_str);
+            word.ok_or_else(|| unexpected(&format!("a row without {key}")))
+        };
+        let name = format!("{} {}, {}", word("family")?, word("operation")?, word("measure")?);
+        match word("verdict")? {
+            "target" | "must" => verdicts.push((name, Ok(()))),
+            _ => {
+                let figure = |key: &str| row.get(key).map(ToString::to_string).unwrap_or_default();
+                let (c, ours, must) = (figure("c"), figure("ours"), figure("must"));
+                verdicts.push((name, Err(format!("misses its must {must}: C {c}, ours {ours}"))));
+            }
+        }
+    }
+    if verdicts.is_empty() { Err(unexpected("no row with a must")) } else { Ok(verdicts) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(verdict: &str) -> String {
+        let must = if matches!(verdict, "unlimited" | "short" | "target") {
+            "null"
+        } else {
+            r#"{"ratio_at_most":0.6}"#
+        };
+        format!(
+            r#"{{"family":"ionic","operation":"poll","measure":"ticks","c":100.0,"ours":70.0,"ratio":0.7,
+                "must":{must},"target":{{"ratio_at_most":0.4}},"verdict":"{verdict}"}}"#
+        )
+    }
+
+    #[test]
+    fn a_missed_must_is_a_failed_check_with_its_figures() {
+        let text = format!(
+            r#"{{"version":1,"rows":[{},{},{},{}]}}"#,
+            row("unlimited"),
+            row("short"),
+            row("must"),
+            row("missed")
+        );
+        let verdicts = verdicts(&text).unwrap();
+        assert_eq!(verdicts[0], ("ionic poll, ticks".to_owned(), Ok(())));
+        let error = verdicts[1].1.clone().unwrap_err();
+        assert_eq!(error, r#"misses its must {"ratio_at_most":0.6}: C 100.0, ours 70.0"#);
+        assert_eq!(verdicts.len(), 2);
+    }
+
+    #[test]
+    fn a_report_without_a_must_or_with_a_word_that_nobody_knows_does_not_pass() {
+        for text in ["", "{}", r#"{"rows":[]}"#, &format!(r#"{{"rows":[{}]}}"#, row("unlimited"))] {
+            assert!(verdicts(text).is_err(), "{text}");
+        }
+        let text = format!(r#"{{"rows":[{}]}}"#, row("perhaps"));
+        assert!(verdicts(&text).unwrap()[0].1.is_err());
     }
 }

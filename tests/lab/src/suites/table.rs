@@ -140,6 +140,12 @@ pub const SUITES: &[Suite] = &[
         vm::linux::NEEDS,
         Run::Checks(vm::linux::suite),
     ),
+    suite(
+        "bench",
+        "what posts and polls cost beside the C providers: no must is missed",
+        checks::bench::NEEDS,
+        Run::Checks(checks::bench::suite),
+    ),
     suite("dv", "the README's first command, for each device", &[], Run::Checks(checks::dv::run)),
 ];
 
