@@ -13,7 +13,7 @@
 //! Errors name the object, what was refused, and what would help.
 //!
 //! ```no_run
-//! use directverbs::verbs::*;
+//! use directverbs::verbs::{Device as _, *};
 //! use directverbs_linux::Device;
 //!
 //! # fn exchange(_: QpId, gid: Gid) -> (QpId, Gid) { (QpId::default(), gid) }

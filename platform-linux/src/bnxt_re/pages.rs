@@ -131,9 +131,9 @@ impl DeviceMemory for PushMemory {
 }
 
 impl PushPage {
-    /// A buffer that nobody else has; none if all are claimed.
+    /// A buffer that nobody else has; none if all are claimed. The first is left alone, as by the vendor's own library.
     pub fn claim(self: &Arc<Self>) -> Option<ClaimedBuffer> {
-        for index in 0..PUSH_BUFFERS {
+        for index in 1..PUSH_BUFFERS {
             let bit = 1 << index;
             if self.claimed.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
                 let page = Arc::clone(self);

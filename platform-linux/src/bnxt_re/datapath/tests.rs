@@ -215,7 +215,7 @@ fn short_inline_requests_are_pushed_if_the_device_has_a_page_for_it() {
     let inline = SendRequest::new(directverbs::verbs::SendOp::Send).inline(&data);
     qp.post_send(&mut cq, &[inline]).expect("room");
     assert_eq!(model.load(page), 0, "no plain doorbell");
-    let end = model.load(page + 8);
+    let end = model.load(page + 16);
     assert_eq!(end & 0xff_ffff, 3, "the end of the push tells the new index");
     qp.post_send(&mut cq, &[inline, inline]).expect("room");
     assert_eq!(model.load(page) & 0xff_ffff, 9, "a batch is not pushed");
