@@ -6,8 +6,8 @@
 //! either. Caches, locks and shared lines do count.
 
 use std::ops::RangeInclusive;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -111,9 +111,13 @@ fn ratio(turns: &[[Turn; 2]]) -> f64 {
 
 fn turn<S: Side>(make: &(impl Fn() -> S + Sync), threads: usize) -> Turn {
     let (ready, over) = (Barrier::new(threads + 1), AtomicBool::new(false));
+    // What is not measured need not be at once; the library opens one device after the other.
+    let making = Mutex::new(());
     let done: Vec<(Timer, Duration)> = thread::scope(|scope| {
         let run = || {
-            let (mut side, mut timer) = (make(), Timer::default());
+            let _guard = EndOnPanic;
+            let made = making.lock().map(|_one_at_a_time| make());
+            let (mut side, mut timer) = (made.expect("a side"), Timer::default());
             let mut window = || {
                 timer.window(|_| {
                     (0..ROUNDS).for_each(|_| round(&mut side, Operation::PostSend(0), &mut Nothing));
@@ -136,6 +140,17 @@ fn turn<S: Side>(make: &(impl Fn() -> S + Sync), threads: usize) -> Turn {
     let shares = done.iter().map(|(_, time)| time.as_secs_f64() / TURN.as_secs_f64());
     let overlap = shares.fold(1.0, f64::min);
     Turn { threads: done.into_iter().map(|(timer, _)| timer).collect(), overlap }
+}
+
+/// Ends the process when its thread panics: the others would wait for it for ever.
+struct EndOnPanic;
+
+impl Drop for EndOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            std::process::exit(101);
+        }
+    }
 }
 
 /// Processor time of this thread.
