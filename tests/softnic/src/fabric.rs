@@ -224,6 +224,19 @@ impl Fabric {
         lock(&self.shared.wire).set_faults(plan);
     }
 
+    /// Hands frames for Ethernet addresses that nobody here has to `uplink`, which must not block.
+    pub fn set_uplink(&self, uplink: Box<dyn FnMut(&[u8]) + Send>) {
+        lock(&self.shared.wire).set_uplink(uplink);
+    }
+
+    /// Takes a frame that came from elsewhere.
+    pub fn arrive(&self, frame: Vec<u8>) {
+        lock(&self.shared.wire).arrive(self.shared.clock.now_ns(), frame);
+        for attached in &*lock(&self.shared.stations) {
+            attached.waker.wake();
+        }
+    }
+
     /// Captures all frames from now on as a pcap file.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //! as planned.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use directverbs::verbs::Mac;
 
@@ -43,6 +44,15 @@ struct Port {
     arriving: BTreeMap<(u64, u64), Vec<u8>>,
 }
 
+/// Where frames go that are for none of the NICs: to other switches.
+struct Uplink(Box<dyn FnMut(&[u8]) + Send>);
+
+impl fmt::Debug for Uplink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Uplink")
+    }
+}
+
 /// A switch without limits, with one cable for each NIC.
 #[derive(Debug)]
 pub struct Wire {
@@ -51,6 +61,7 @@ pub struct Wire {
     random: Random,
     number: u64,
     capture: Option<Capture>,
+    uplink: Option<Uplink>,
     counters: WireCounters,
 }
 
@@ -63,6 +74,7 @@ impl Wire {
             random: Random::new(seed),
             number: 0,
             capture: None,
+            uplink: None,
             counters: WireCounters::default(),
         }
     }
@@ -81,6 +93,18 @@ impl Wire {
     /// Writes every frame to `capture` before anything goes wrong with it; `None` ends the capture.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
         self.capture = capture;
+    }
+
+    /// Hands frames for addresses that nobody here has to `uplink`, which must not block.
+    pub fn set_uplink(&mut self, uplink: Box<dyn FnMut(&[u8]) + Send>) {
+        self.uplink = Some(Uplink(uplink));
+    }
+
+    /// Takes a frame from the uplink. It does not go back there.
+    pub fn arrive(&mut self, now_ns: u64, frame: Vec<u8>) {
+        let uplink = self.uplink.take();
+        self.route(usize::MAX, now_ns, frame);
+        self.uplink = uplink;
     }
 
     /// What the wire did so far.
@@ -129,6 +153,9 @@ impl Wire {
         let number = self.number;
         self.number += 1;
         if to.0[0] & 1 != 0 {
+            if let Some(Uplink(uplink)) = &mut self.uplink {
+                uplink(&frame);
+            }
             for (_, other) in self.ports.iter_mut().enumerate().filter(|(i, _)| *i != port) {
                 other.arriving.insert((arrival, number), frame.clone());
             }
@@ -136,7 +163,10 @@ impl Wire {
         }
         match self.ports.iter_mut().find(|p| p.mac == to) {
             Some(port) => drop(port.arriving.insert((arrival, number), frame)),
-            None => self.counters.unknown += 1,
+            None => match &mut self.uplink {
+                Some(Uplink(uplink)) => uplink(&frame),
+                None => self.counters.unknown += 1,
+            },
         }
     }
 

@@ -53,6 +53,12 @@ pub const SUITES: &[Suite] = &[
         Run::Tests(&["--workspace", "--test", "uverbs_*"]),
     ),
     suite(
+        "programs",
+        "ibv_devinfo and ibv_rc_pingpong, unmodified, over the made-up kernel",
+        &[Need::Providers],
+        Run::Checks(checks::programs::run),
+    ),
+    suite(
         "dv-tests",
         "the dv command line",
         &[Need::Compilers, Need::Clang],
