@@ -2,7 +2,7 @@
 //! Ethernet address. A datagram is a frame.
 
 use std::fmt;
-use std::io::Result;
+use std::io::{ErrorKind, Result};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +37,21 @@ fn socket(folder: &Path, mac: Mac) -> PathBuf {
     folder.join(mac.to_string())
 }
 
+/// Makes a socket, also where a process that is gone has left one.
+fn bind(path: &Path) -> Result<UnixDatagram> {
+    match UnixDatagram::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let asked = UnixDatagram::unbound()?.connect(path);
+            if asked.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+                std::fs::remove_file(path)?;
+                return UnixDatagram::bind(path);
+            }
+            Err(error)
+        }
+        bound => bound,
+    }
+}
+
 impl Trunk {
     /// Joins the wire in `folder` with the devices of a machine.
     ///
@@ -55,7 +70,7 @@ impl Trunk {
         }));
         for profile in profiles {
             let path = socket(folder, profile.mac());
-            let receiver = UnixDatagram::bind(&path)?;
+            let receiver = bind(&path)?;
             trunk.sockets.push(path);
             receiver.set_read_timeout(Some(NAP))?;
             let (stop, fabric) = (trunk.stop.clone(), fabric.clone());
@@ -83,5 +98,20 @@ impl Drop for Trunk {
             // The folder may be gone already.
             let _ = std::fs::remove_file(socket);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_taken_while_its_process_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("place");
+        let socket = bind(&path).unwrap();
+        assert_eq!(bind(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
+        drop(socket);
+        assert!(path.exists() && bind(&path).is_ok());
     }
 }
