@@ -1,6 +1,6 @@
 //! Several NICs joined by a wire: stepped one event at a time, or each on a thread of its own.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -12,6 +12,7 @@ use crate::device::NicConfig;
 use crate::fault::FaultPlan;
 use crate::nic::{FrontEnd, Nic};
 use crate::pcap::Capture;
+use crate::uplink::{Carriers, Inlet, Uplink};
 use crate::wire::{Wire, WireCounters};
 
 /// Longest sleep of a NIC's thread that nothing wakes.
@@ -154,6 +155,7 @@ struct Attached {
 struct Threads {
     shared: Arc<Shared>,
     joins: Mutex<Vec<JoinHandle<()>>>,
+    carriers: Mutex<Option<Carriers>>,
 }
 
 impl Drop for Threads {
@@ -166,6 +168,15 @@ impl Drop for Threads {
             // A NIC's thread that panicked has reported it; the host notices by the silence.
             drop(join.join());
         }
+        self.end_uplink();
+    }
+}
+
+impl Threads {
+    fn end_uplink(&self) {
+        // The carriers wait until there is no outlet, and hold the wire while they bring a frame to it.
+        lock(&self.shared.wire).set_outlet(None);
+        drop(lock(&self.carriers).take());
     }
 }
 
@@ -187,7 +198,10 @@ impl Fabric {
             activity: Default::default(),
             stop: AtomicBool::new(false),
         });
-        Self { shared: shared.clone(), _threads: Arc::new(Threads { shared, joins: Mutex::default() }) }
+        Self {
+            shared: shared.clone(),
+            _threads: Arc::new(Threads { shared, joins: Mutex::default(), carriers: Mutex::default() }),
+        }
     }
 
     /// Builds a NIC and plugs it in.
@@ -209,6 +223,25 @@ impl Fabric {
         NicHandle { nic }
     }
 
+    /// Lets `join` lead this wire to other processes, in place of any before: see [`uplink`](crate::uplink). The fabric
+    /// must be threaded.
+    ///
+    /// # Errors
+    /// That of `join`; then the wire ends here.
+    pub fn lead_out(&self, join: impl FnOnce(Inlet) -> io::Result<Uplink>) -> io::Result<()> {
+        self._threads.end_uplink();
+        let shared = self.shared.clone();
+        let macs = lock(&shared.wire).macs();
+        let uplink = join(Inlet::new(macs, move |frame| {
+            let now_ns = shared.clock.now_ns();
+            lock(&shared.wire).arrive(now_ns, frame);
+            lock(&shared.stations).iter().for_each(|attached| attached.waker.wake());
+        }))?;
+        lock(&self.shared.wire).set_outlet(Some(uplink.outlet));
+        *lock(&self._threads.carriers) = Some(uplink.carriers);
+        Ok(())
+    }
+
     /// Nanoseconds since the start.
     pub fn now_ns(&self) -> u64 {
         self.shared.clock.now_ns()
@@ -224,24 +257,11 @@ impl Fabric {
         lock(&self.shared.wire).set_faults(plan);
     }
 
-    /// Hands frames for Ethernet addresses that nobody here has to `uplink`, which must not block.
-    pub fn set_uplink(&self, uplink: Box<dyn FnMut(&[u8]) + Send>) {
-        lock(&self.shared.wire).set_uplink(uplink);
-    }
-
-    /// Takes a frame that came from elsewhere.
-    pub fn arrive(&self, frame: Vec<u8>) {
-        lock(&self.shared.wire).arrive(self.shared.clock.now_ns(), frame);
-        for attached in &*lock(&self.shared.stations) {
-            attached.waker.wake();
-        }
-    }
-
     /// Captures all frames from now on as a pcap file.
     ///
     /// # Errors
     /// Those of the writer.
-    pub fn capture(&self, out: Box<dyn Write + Send>) -> std::io::Result<()> {
+    pub fn capture(&self, out: Box<dyn Write + Send>) -> io::Result<()> {
         lock(&self.shared.wire).set_capture(Some(Capture::new(out)?));
         Ok(())
     }

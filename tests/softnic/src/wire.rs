@@ -2,12 +2,12 @@
 //! as planned.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use directverbs::verbs::Mac;
 
 use crate::fault::{FaultPlan, Random};
 use crate::pcap::Capture;
+use crate::uplink::Outlet;
 
 /// Time from the last byte sent to the first received.
 const LATENCY_NS: u64 = 600;
@@ -44,15 +44,6 @@ struct Port {
     arriving: BTreeMap<(u64, u64), Vec<u8>>,
 }
 
-/// Where frames go that are for none of the NICs: to other switches.
-struct Uplink(Box<dyn FnMut(&[u8]) + Send>);
-
-impl fmt::Debug for Uplink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Uplink")
-    }
-}
-
 /// A switch without limits, with one cable for each NIC.
 #[derive(Debug)]
 pub struct Wire {
@@ -61,8 +52,9 @@ pub struct Wire {
     random: Random,
     number: u64,
     capture: Option<Capture>,
-    uplink: Option<Uplink>,
     counters: WireCounters,
+    /// Where frames go whose address nobody here has, and those for all.
+    outlet: Option<Box<dyn Outlet>>,
 }
 
 impl Wire {
@@ -74,8 +66,8 @@ impl Wire {
             random: Random::new(seed),
             number: 0,
             capture: None,
-            uplink: None,
             counters: WireCounters::default(),
+            outlet: None,
         }
     }
 
@@ -95,16 +87,22 @@ impl Wire {
         self.capture = capture;
     }
 
-    /// Hands frames for addresses that nobody here has to `uplink`, which must not block.
-    pub fn set_uplink(&mut self, uplink: Box<dyn FnMut(&[u8]) + Send>) {
-        self.uplink = Some(Uplink(uplink));
+    /// Sends frames for other processes to `outlet`; `None` ends that.
+    pub(crate) fn set_outlet(&mut self, outlet: Option<Box<dyn Outlet>>) {
+        self.outlet = outlet;
     }
 
-    /// Takes a frame from the uplink. It does not go back there.
-    pub fn arrive(&mut self, now_ns: u64, frame: Vec<u8>) {
-        let uplink = self.uplink.take();
+    /// Takes a frame from another process. It does not go back there.
+    pub(crate) fn arrive(&mut self, now_ns: u64, frame: Vec<u8>) {
+        self.record(now_ns, &frame);
+        let outlet = self.outlet.take();
         self.route(usize::MAX, now_ns, frame);
-        self.uplink = uplink;
+        self.outlet = outlet;
+    }
+
+    /// Addresses of the NICs.
+    pub(crate) fn macs(&self) -> Vec<Mac> {
+        self.ports.iter().map(|port| port.mac).collect()
     }
 
     /// What the wire did so far.
@@ -114,11 +112,7 @@ impl Wire {
 
     /// Takes a frame from `port`. A capture that cannot be written ends.
     pub fn send(&mut self, now_ns: u64, port: usize, mut frame: Vec<u8>) {
-        if let Some(capture) = &mut self.capture
-            && capture.frame(now_ns, &frame).is_err()
-        {
-            self.capture = None;
-        }
+        self.record(now_ns, &frame);
         self.counters.sent += 1;
         self.counters.bytes += frame.len() as u64;
         let Some(from) = self.ports.get_mut(port) else { return };
@@ -148,25 +142,31 @@ impl Wire {
         self.route(port, arrival, frame);
     }
 
+    fn record(&mut self, now_ns: u64, frame: &[u8]) {
+        if let Some(capture) = &mut self.capture
+            && capture.frame(now_ns, frame).is_err()
+        {
+            self.capture = None;
+        }
+    }
+
     fn route(&mut self, port: usize, arrival: u64, frame: Vec<u8>) {
         let Some(to) = frame.first_chunk::<6>().map(|mac| Mac(*mac)) else { return };
         let number = self.number;
         self.number += 1;
         if to.0[0] & 1 != 0 {
-            if let Some(Uplink(uplink)) = &mut self.uplink {
-                uplink(&frame);
+            if let Some(outlet) = &mut self.outlet {
+                outlet.send(&frame);
             }
             for (_, other) in self.ports.iter_mut().enumerate().filter(|(i, _)| *i != port) {
                 other.arriving.insert((arrival, number), frame.clone());
             }
             return;
         }
-        match self.ports.iter_mut().find(|p| p.mac == to) {
-            Some(port) => drop(port.arriving.insert((arrival, number), frame)),
-            None => match &mut self.uplink {
-                Some(Uplink(uplink)) => uplink(&frame),
-                None => self.counters.unknown += 1,
-            },
+        if let Some(port) = self.ports.iter_mut().find(|p| p.mac == to) {
+            port.arriving.insert((arrival, number), frame);
+        } else if !self.outlet.as_mut().is_some_and(|outlet| outlet.send(&frame)) {
+            self.counters.unknown += 1;
         }
     }
 
@@ -183,7 +183,8 @@ impl Wire {
 
     /// Frames that have not arrived yet.
     pub fn under_way(&self) -> usize {
-        self.ports.iter().map(|p| p.arriving.len()).sum()
+        let outside = self.outlet.as_ref().map_or(0, |outlet| outlet.waiting());
+        self.ports.iter().map(|p| p.arriving.len()).sum::<usize>() + outside
     }
 
     /// When, and at which port, the next frame arrives.

@@ -39,7 +39,6 @@ pub mod session;
 mod sysfs;
 pub mod transition;
 pub mod trap;
-mod trunk;
 pub mod udata;
 pub mod umem;
 pub mod user;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::fault::FaultPlan;
+use directverbs_softnic::uplink;
 use rustix::fs::{Mode, OFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use tempfile::TempDir;
@@ -24,7 +25,6 @@ use crate::pages::{PAGE, unmap};
 use crate::profile::Profile;
 use crate::schema::{Access, FileKind, Kind};
 use crate::session::{DeviceFile, Session};
-use crate::trunk::Trunk;
 use crate::user::PinnedMemory;
 use crate::{Errno, command, interrupt, sysfs};
 
@@ -152,7 +152,6 @@ pub struct Machine {
 struct Thread {
     shared: Arc<Shared>,
     join: Option<JoinHandle<()>>,
-    _trunk: Option<Trunk>,
 }
 
 impl Drop for Thread {
@@ -192,10 +191,9 @@ impl Machine {
             stop: AtomicBool::new(false),
             owned: Owned([const { AtomicBool::new(false) }; DESCRIPTORS]),
         });
-        let trunk = match &options.wire {
-            Some(folder) => Some(Trunk::join(folder, profiles, &shared.fabric)?),
-            None => None,
-        };
+        if let Some(folder) = &options.wire {
+            shared.fabric.lead_out(|inlet| uplink::folder(folder, &inlet))?;
+        }
         let thread = threaded.then(|| {
             let shared = shared.clone();
             std::thread::spawn(move || {
@@ -205,7 +203,7 @@ impl Machine {
                 }
             })
         });
-        let thread = Arc::new(Thread { shared: shared.clone(), join: thread, _trunk: trunk });
+        let thread = Arc::new(Thread { shared: shared.clone(), join: thread });
         Ok(Self { shared, _thread: thread })
     }
 
