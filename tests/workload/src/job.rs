@@ -261,7 +261,7 @@ pub enum JobError {
     },
 }
 
-fn range(what: &'static str, given: u64, min: u64, max: u64) -> Result<(), JobError> {
+pub(crate) fn range(what: &'static str, given: u64, min: u64, max: u64) -> Result<(), JobError> {
     if (min..=max).contains(&given) { Ok(()) } else { Err(JobError::OutOfRange { what, given, min, max }) }
 }
 

@@ -7,9 +7,6 @@ use crate::side::Side;
 use crate::turn::Stage;
 use crate::{DataError, Error, Op, Role, WrId, WrKind};
 
-/// Steps without a completion after which a side gives up even if the device's clock stands still.
-const MAX_IDLE_STEPS: u64 = 50_000_000;
-
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -66,8 +63,7 @@ impl<D: Device> Side<D> {
                 polled.map_err(|fault| Error::Fault { qp, outstanding: self.outstanding(), fault })?;
             if count > 0 {
                 busy = true;
-                self.last_completion_ns = dev.now_ns();
-                self.idle_steps = 0;
+                self.patience.renew(dev.now_ns());
             }
             for completion in completions.iter().take(count) {
                 self.report.completions += 1;
@@ -81,13 +77,13 @@ impl<D: Device> Side<D> {
         if busy {
             return Ok(Step::Busy);
         }
-        let waited_ns = dev.now_ns().saturating_sub(self.last_completion_ns);
-        self.idle_steps += 1;
-        if waited_ns > self.job.idle_limit_ns || self.idle_steps > MAX_IDLE_STEPS {
-            let (qp, outstanding) = (self.contact().qp, self.outstanding());
-            return Err(Error::TimedOut { qp, outstanding, waited_ns });
+        match self.patience.lose(dev.now_ns(), self.job.idle_limit_ns) {
+            Some(waited_ns) => {
+                let (qp, outstanding) = (self.contact().qp, self.outstanding());
+                Err(Error::TimedOut { qp, outstanding, waited_ns })
+            }
+            None => Ok(Step::Idle),
         }
-        Ok(Step::Idle)
     }
 
     /// Goes on to the next stage, if the present one is over.
@@ -119,7 +115,7 @@ impl<D: Device> Side<D> {
     }
 
     fn observe(&self, observe: &mut impl FnMut(Sample)) {
-        let ns = self.last_completion_ns.saturating_sub(self.turn_began_ns);
+        let ns = self.patience.last_completion_ns.saturating_sub(self.turn_began_ns);
         let iteration = if self.job.op.fetches() { self.sent_turns } else { self.received_turns };
         observe(Sample { iteration, ns, verified_bytes: self.report.verified_bytes });
     }
@@ -326,6 +322,6 @@ impl<D: Device> Side<D> {
     }
 }
 
-fn value(what: &'static str, expected: u64, found: u64) -> Result<(), DataError> {
+pub(crate) fn value(what: &'static str, expected: u64, found: u64) -> Result<(), DataError> {
     if expected == found { Ok(()) } else { Err(DataError::Value { what, expected, found }) }
 }

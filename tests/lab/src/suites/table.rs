@@ -26,9 +26,9 @@ pub const SUITES: &[Suite] = &[
     suite("docs", "the README's and all other examples", &[], Run::Tests(&["--workspace", "--doc"])),
     suite(
         "workload",
-        "the workload over a device that lies",
+        "the workload and its streams over a device that lies",
         &[],
-        Run::Tests(&["--workspace", "--test", "verification"]),
+        Run::Tests(&["--workspace", "--test", "verification", "--test", "streams"]),
     ),
     suite(
         "softnic",
@@ -80,7 +80,7 @@ pub const SUITES: &[Suite] = &[
         "matrix",
         "workload: family x mode x operation x size x inline x SGEs x SRQ, with faults, vendors mixed",
         &[],
-        Run::Tests(&["--workspace", "--test", "matrix"]),
+        Run::Tests(&["--workspace", "--test", "matrix*"]),
     ),
     suite(
         "hostile",
