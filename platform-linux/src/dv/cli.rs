@@ -69,6 +69,9 @@ pub struct PingpongArgs {
     /// One completion queue for both send and receive requests
     #[arg(long)]
     pub one_cq: bool,
+    /// The peer is rdma-core's ibv_rc_pingpong, with -s and -n as --size and --iters are here
+    #[arg(long)]
+    pub rc_pingpong: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -55,6 +55,9 @@ pub struct Ends {
     /// Write the frames on the wire to a pcap file
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
+    /// Folder in which fake: devices of several processes meet
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["peer_device", "stepped"])]
+    pub wire: Option<PathBuf>,
     #[command(flatten)]
     pub places: Places,
 }
@@ -68,6 +71,17 @@ impl Ends {
     /// The WQE mode that was asked for.
     pub fn wqe_mode(&self) -> WqeMode {
         self.wqe_mode.unwrap_or_default()
+    }
+
+    /// Refuses arguments that the device cannot have.
+    pub fn check(&self) -> Result<(), Failure> {
+        match &self.wire {
+            Some(_) if !matches!(self.device, DeviceName::Fake(..)) => Err(Failure::Usage(format!(
+                "{} needs no --wire: only fake: devices meet in a folder",
+                self.device
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Opens both devices, joins them and runs `visit` with them.
@@ -94,21 +108,22 @@ impl Ends {
     }
 
     /// How the first device is joined with others: `hardware`, or a wire that this process makes.
-    pub const fn wire(&self) -> &'static str {
-        match self.device {
-            DeviceName::Soft(_) => "between software NICs",
-            DeviceName::Fake(..) => "between made-up kernels",
-            DeviceName::Uverbs(_) => "hardware",
+    pub const fn kind_of_wire(&self) -> &'static str {
+        match (&self.device, &self.wire) {
+            (DeviceName::Soft(_), _) => "between software NICs",
+            (DeviceName::Fake(..), None) => "between made-up kernels",
+            (DeviceName::Fake(..), Some(_)) => "a folder",
+            (DeviceName::Uverbs(_), _) => "hardware",
         }
     }
 
-    /// Whether this process makes it.
-    pub const fn makes_wire(&self) -> bool {
-        !matches!(self.device, DeviceName::Uverbs(_))
+    /// Whether a stream to the peer's process must carry it.
+    pub const fn needs_stream(&self) -> bool {
+        !matches!((&self.device, &self.wire), (DeviceName::Uverbs(_), _) | (DeviceName::Fake(..), Some(_)))
     }
 
-    /// Opens the first device and runs `visit` with it. A wire that this process makes leads over `stream`, where `role` has
-    /// its place.
+    /// Opens the first device and runs `visit` with it. A wire that this process makes leads over `stream` or meets others in
+    /// the folder; `role` has a place of its own there.
     pub fn open<V: VisitOne>(
         &self,
         role: Role,
@@ -122,14 +137,16 @@ impl Ends {
                 lead_out(*kind, place, &self.options([*kind; 2])?, stream, visit)
                     .map_err(|error| Failure::Fault(error.to_string()))
             }
-            (DeviceName::Fake(kind, release), Some(stream)) => {
+            (DeviceName::Fake(kind, release), stream) if stream.is_some() || self.wire.is_some() => {
                 let machine = self.machine([*kind; 2], &[(*kind, *release, place)])?;
-                let led = machine.fabric().lead_out(|inlet| uplink::stream(stream, inlet));
-                led.map_err(|error| Failure::Fault(format!("wire: {error}")))?;
+                if let Some(stream) = stream {
+                    let led = machine.fabric().lead_out(|inlet| uplink::stream(stream, inlet));
+                    led.map_err(|error| Failure::Fault(format!("wire: {error}")))?;
+                }
                 let device = self.of_fake(&machine, 0)?;
                 self.judged(&machine, visit.run(device))
             }
-            (name, None) => Err(Failure::Fault(format!("{name}: its wire leads nowhere"))),
+            (name, _) => Err(Failure::Fault(format!("{name}: its wire leads nowhere"))),
         }
     }
 
@@ -163,7 +180,7 @@ impl Ends {
         };
         let profiles: Vec<_> = devices.iter().map(profile).collect();
         let failed = |error: std::io::Error| Failure::Fault(format!("made-up kernel: {error}"));
-        let options = MachineOptions { threaded, seed, faults, wire: None };
+        let options = MachineOptions { threaded, seed, faults, wire: self.wire.clone() };
         let machine = Machine::new(&options, &profiles).map_err(failed)?;
         // As the real kernel would: what this process may pin is its limit here too.
         machine.set_memlock_limit(Linux.memlock_limit());

@@ -3,7 +3,7 @@
 use directverbs_workload::Job;
 
 use crate::cli::PingpongArgs;
-use crate::exchange::with_runner;
+use crate::exchange::{Peer, with_runner};
 use crate::latency::{histogram, record};
 use crate::progress::{Bar, Extent};
 use crate::report::Report;
@@ -12,7 +12,12 @@ use crate::{Failure, print};
 
 /// Runs the job and reports.
 pub fn run(args: &PingpongArgs) -> Result<(), Failure> {
-    with_runner(&args.ends, &args.exchange, &mut |runner| turns(args, runner))
+    let peer = match (args.rc_pingpong, &args.exchange) {
+        (false, _) => Peer::Dv,
+        (true, exchange) if exchange.is_given() => Peer::RcPingpong,
+        (true, _) => return Err(Failure::Usage("--rc-pingpong needs --listen or --connect".into())),
+    };
+    with_runner(&args.ends, &args.exchange, peer, &mut |runner| turns(args, runner))
 }
 
 fn turns(args: &PingpongArgs, runner: &mut dyn Runner) -> Result<(), Failure> {

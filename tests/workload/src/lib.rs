@@ -41,7 +41,7 @@ mod wr_id;
 
 pub use contact::Contact;
 pub use error::{DataError, Error, Outstanding, PairError};
-pub use job::{Job, JobError, MAX_BATCH, MAX_INLINE, MAX_SGES, MAX_SIZE, Op, UnknownOp};
+pub use job::{BEFORE_ECHO, Job, JobError, MAX_BATCH, MAX_INLINE, MAX_SGES, MAX_SIZE, Op, UnknownOp};
 pub use pair::{PairReport, Party, run_pair, run_side, run_stream};
 pub use pattern::Pattern;
 pub use side::{Role, Side};

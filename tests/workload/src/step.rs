@@ -5,7 +5,7 @@ use directverbs::verbs::{CompletionQueue, Device, Slices, WcFlags, WcOpcode, WcS
 use crate::job::GRH;
 use crate::side::Side;
 use crate::turn::Stage;
-use crate::{DataError, Error, Op, Role, WrId, WrKind};
+use crate::{BEFORE_ECHO, DataError, Error, Op, Pattern, Role, WrId, WrKind};
 
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,9 +241,22 @@ impl<D: Device> Side<D> {
         }
     }
 
+    /// Contents of message `message` of the peer's present turn.
+    fn expected(&self, message: u32) -> Pattern {
+        let turn = self.received_turns;
+        match (self.job.echoed, self.role) {
+            (false, role) => self.pattern(role.other(), turn, message),
+            (true, Role::First) => self.pattern(Role::First, turn, message),
+            (true, Role::Second) => match turn.checked_sub(1) {
+                Some(before) => self.pattern(Role::Second, before, message),
+                None => Pattern::of_byte(BEFORE_ECHO),
+            },
+        }
+    }
+
     /// Verifies a message that came into a receive request, or a WRITE with immediate data.
     fn check_message(&self, completion: &WorkCompletion, slot: u32, message: u32) -> Result<u64, DataError> {
-        let pattern = self.pattern(self.role.other(), self.received_turns, message);
+        let pattern = self.expected(message);
         if self.job.op == Op::SendTo {
             let peer = self.peer.map(|p| p.qp).unwrap_or_default();
             value("source queue pair", peer.get().into(), completion.src_qp.get().into())?;

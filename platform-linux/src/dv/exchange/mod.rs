@@ -5,6 +5,7 @@ mod error;
 mod link;
 mod meeting;
 mod message;
+mod rc_pingpong;
 mod remote;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use crate::ends::Ends;
 use crate::runner::{Local, Runner};
 use link::Link;
 use meeting::Meeting;
+use rc_pingpong::{RcPingpong, Wire};
 use remote::Remote;
 
 /// How long a message of the peer may take, connecting included.
@@ -39,6 +41,11 @@ pub struct ExchangeArgs {
 }
 
 impl ExchangeArgs {
+    /// Whether there is a peer.
+    pub const fn is_given(&self) -> bool {
+        self.listen.is_some() || self.connect.is_some()
+    }
+
     /// What is at the other end: a device, or a peer.
     pub fn other(&self, ends: &Ends) -> String {
         match (&self.connect, &self.listen) {
@@ -49,20 +56,41 @@ impl ExchangeArgs {
     }
 }
 
+/// Which program is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// This one.
+    Dv,
+    /// rdma-core's `ibv_rc_pingpong`.
+    RcPingpong,
+}
+
 /// Runs `run` with both ends in this process, or with one here and one at the peer.
 pub fn with_runner(
     ends: &Ends,
     args: &ExchangeArgs,
+    peer: Peer,
     run: &mut dyn FnMut(&mut dyn Runner) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    ends.check()?;
     let (meeting, role) = match (&args.listen, &args.connect) {
         (Some(address), _) => (Meeting::listen(address)?, Role::Second),
         (None, Some(host)) => (Meeting::connect(host)?, Role::First),
         (None, None) => return run(&mut Local(ends)),
     };
+    if peer == Peer::RcPingpong {
+        if ends.needs_stream() {
+            return Err(Failure::Usage(format!(
+                "{}: ibv_rc_pingpong is no peer of it: use uverbs:NAME, or fake:KIND with --wire",
+                ends.device
+            )));
+        }
+        let wire = Wire::new(meeting.stream()?, LIMIT)?;
+        return ends.open(role, None, WithRcPingpong { wire, role, run })?;
+    }
     let mut link = Link::new(meeting.stream()?, LIMIT)?;
-    link.greet(ends.wire())?;
-    let stream = if ends.makes_wire() { Some(meeting.another()?) } else { None };
+    link.greet(ends.kind_of_wire())?;
+    let stream = if ends.needs_stream() { Some(meeting.another()?) } else { None };
     ends.open(role, stream, WithPeer { link, role, run })?
 }
 
@@ -77,5 +105,19 @@ impl VisitOne for WithPeer<'_> {
 
     fn run<D: Device + Send>(self, device: D) -> Self::Out {
         (self.run)(&mut Remote::new(device, self.link, self.role))
+    }
+}
+
+struct WithRcPingpong<'a> {
+    wire: Wire,
+    role: Role,
+    run: &'a mut dyn FnMut(&mut dyn Runner) -> Result<(), Failure>,
+}
+
+impl VisitOne for WithRcPingpong<'_> {
+    type Out = Result<(), Failure>;
+
+    fn run<D: Device + Send>(self, device: D) -> Self::Out {
+        (self.run)(&mut RcPingpong::new(device, self.wire, self.role))
     }
 }

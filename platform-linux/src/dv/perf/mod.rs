@@ -11,7 +11,7 @@ use directverbs_workload::Op;
 use serde::Serialize;
 
 use crate::ends::Ends;
-use crate::exchange::{ExchangeArgs, with_runner};
+use crate::exchange::{ExchangeArgs, Peer, with_runner};
 use crate::runner::Runner;
 use crate::{Failure, print, units};
 
@@ -212,7 +212,7 @@ pub fn run(args: &PerfArgs) -> Result<(), Failure> {
         // Better now than after the measurement.
         drop(File::create(path).map_err(|error| svg_fault(path, &error))?);
     }
-    with_runner(&args.ends, &args.exchange, &mut |runner: &mut dyn Runner| match args.measure {
+    with_runner(&args.ends, &args.exchange, Peer::Dv, &mut |runner: &mut dyn Runner| match args.measure {
         Measure::Lat => latency::run(args, runner),
         Measure::Bw => bandwidth::run(args, runner),
     })

@@ -1,10 +1,11 @@
 //! rdma-core's own programs, unmodified, over the made-up kernel: `ibv_devinfo` sees the devices, and `ibv_rc_pingpong`
-//! talks to itself in another process, by polling and by events, within a family and between them.
+//! talks to itself in another process, by polling and by events, and to `dv pingpong`, within a family and between them.
 
+use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,14 +29,22 @@ fn drives(kernel: &str, nic: &str) -> bool {
 const LIMIT: Duration = Duration::from_secs(60);
 /// Round trips.
 const ITERATIONS: &str = "100";
+/// Bytes of a message: several packets, the last not full.
+const SIZE: &str = "4500";
+/// Bytes of all messages that a side receives.
+const VERIFIED: u32 = 450_000;
 
-/// Builds the library and runs all.
+/// Builds the library and `dv`, and runs all.
 ///
 /// # Errors
-/// It does not compile, or a folder cannot be made.
+/// They do not compile, or a folder cannot be made.
 pub fn run(checks: &mut Checks<'_>) -> Result<()> {
-    let mut build = checks.lab.cargo();
-    checks.succeed(build.args(["build", "--package", "directverbs-preload"]))?;
+    for what in
+        [["--package", "directverbs-preload"].as_slice(), &["--package", "directverbs-linux", "--bin", "dv"]]
+    {
+        let mut build = checks.lab.cargo();
+        checks.succeed(build.arg("build").args(what))?;
+    }
     let wire = checks.lab.dir.join("wire");
     let all = NICS.iter().flat_map(|nic| KERNELS.iter().map(move |kernel| (nic, *kernel)));
     for ((nic, vendor), kernel) in all.filter(|((nic, _), kernel)| drives(kernel, nic)) {
@@ -48,15 +57,42 @@ pub fn run(checks: &mut Checks<'_>) -> Result<()> {
             if arguments.contains(&"-e") && nic.starts_with("ionic") {
                 continue;
             }
-            let outcome = pingpong(checks.lab, &wire, [&device, &device], arguments);
+            let sides = [Program::C(arguments), Program::C(arguments)];
+            let outcome = pingpong(checks.lab, &wire, [&device, &device], sides);
             checks.count(&format!("ibv_rc_pingpong{how} on {device}"), outcome);
+        }
+        for sides in [[Program::Dv, Program::C(&[])], [Program::C(&[]), Program::Dv]] {
+            let outcome = pingpong(checks.lab, &wire, [&device, &device], sides);
+            checks.count(&format!("{} and {} on {device}", sides[0], sides[1]), outcome);
         }
     }
     for pair in [["bnxt_re@7.3", "ionic@7.3"], ["ionic-v1@7.2", "bnxt_re-p5@6.12"]] {
-        let outcome = pingpong(checks.lab, &wire, pair, &["-c"]);
-        checks.count(&format!("ibv_rc_pingpong between {} and {}", pair[0], pair[1]), outcome);
+        for sides in
+            [[Program::C(&["-c"]); 2], [Program::Dv, Program::C(&[])], [Program::C(&[]), Program::Dv]]
+        {
+            let outcome = pingpong(checks.lab, &wire, pair, sides);
+            checks.count(&format!("{} on {} and {} on {}", sides[0], pair[0], sides[1], pair[1]), outcome);
+        }
     }
     Ok(())
+}
+
+/// What runs at one end.
+#[derive(Clone, Copy)]
+enum Program<'a> {
+    /// `ibv_rc_pingpong` over the vendor's provider, with these arguments.
+    C(&'a [&'a str]),
+    /// `dv pingpong`.
+    Dv,
+}
+
+impl fmt::Display for Program<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::C(_) => "ibv_rc_pingpong",
+            Self::Dv => "dv pingpong",
+        })
+    }
 }
 
 /// A program of rdma-core with the devices that `devices` names.
@@ -135,23 +171,51 @@ fn free_port() -> Result<u16> {
     listener.map(|address| address.port()).map_err(|error| Error::Unexpected(format!("no port: {error}")))
 }
 
-fn pingpong(lab: &Lab, wire: &PathBuf, devices: [&str; 2], arguments: &[&str]) -> Result<()> {
+/// Arguments for the first side, which listens, or the second, which connects.
+fn command(
+    lab: &Lab,
+    wire: &Path,
+    device: &str,
+    side: Program<'_>,
+    port: &str,
+    listens: bool,
+) -> Result<Command> {
+    // Devices of one wire have different places; `dv` has the first if it connects.
+    let place = if listens { 2 } else { 1 };
+    let address = format!("127.0.0.1:{port}");
+    match side {
+        Program::C(arguments) => {
+            let mut command = program(lab, "ibv_rc_pingpong", &format!("{device}:{place}"), Some(wire))?;
+            // The second GID is the IPv4 address.
+            command.args(["-g", "1", "-n", ITERATIONS, "-s", SIZE, "-p", port]).args(arguments);
+            if !listens {
+                command.arg("127.0.0.1");
+            }
+            Ok(command)
+        }
+        Program::Dv => {
+            let mut command = Command::new(lab.target.join("debug/dv"));
+            command.args(["pingpong", "--rc-pingpong", "--iters", ITERATIONS, "--size", SIZE]);
+            command.args([
+                "--device",
+                &format!("fake:{device}"),
+                if listens { "--listen" } else { "--connect" },
+            ]);
+            command.arg(address).arg("--wire").arg(wire);
+            Ok(command)
+        }
+    }
+}
+
+fn pingpong(lab: &Lab, wire: &Path, devices: [&str; 2], programs: [Program<'_>; 2]) -> Result<()> {
     // Sockets of programs that were ended would stay.
     let _ = fs::remove_dir_all(wire);
     fs::create_dir_all(wire).map_err(Error::file(wire))?;
     let (end, port) = (Instant::now() + LIMIT, free_port()?.to_string());
-    let side = |place: usize| {
-        let mut command =
-            program(lab, "ibv_rc_pingpong", &format!("{}:{}", devices[place], place + 1), Some(wire))?;
-        // The second GID is the IPv4 address.
-        command.args(["-g", "1", "-n", ITERATIONS, "-p", &port]).args(arguments);
-        Ok::<_, Error>(command)
-    };
+    let side = |side: usize| command(lab, wire, devices[side], programs[side], &port, side == 0);
     let server = Running::start(side(0)?)?;
     let client = loop {
-        let mut command = side(1)?;
-        command.arg("127.0.0.1");
-        let mut client = Running::start(command)?;
+        let mut client = Running::start(side(1)?)?;
         // The server may not listen yet: its peer then ends at once.
         std::thread::sleep(Duration::from_millis(300));
         match client.0.try_wait() {
@@ -160,9 +224,14 @@ fn pingpong(lab: &Lab, wire: &PathBuf, devices: [&str; 2], arguments: &[&str]) -
         }
     };
     let told = [client.finish(end)?, server.finish(end)?];
-    let counted = format!("{ITERATIONS} iters");
-    match told.iter().find(|text| !text.contains(&counted)) {
-        Some(text) => Err(Error::Unexpected(format!("no {counted:?} in\n{text}"))),
-        None => Ok(()),
+    for (text, program) in told.iter().zip(programs.iter().rev()) {
+        let counted = match program {
+            Program::C(_) => format!("{ITERATIONS} iters"),
+            Program::Dv => format!("{VERIFIED} bytes verified, no error"),
+        };
+        if !text.contains(&counted) {
+            return Err(Error::Unexpected(format!("no {counted:?} in\n{text}")));
+        }
     }
+    Ok(())
 }
