@@ -1,7 +1,7 @@
 //! The machine: devices on a wire, the files of a process, and what the driver does when a NIC interrupts.
 
 use std::collections::BTreeMap;
-use std::os::fd::{IntoRawFd, RawFd};
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -265,6 +265,14 @@ impl Machine {
     /// What is open, mapped and registered.
     pub fn census(&self) -> Census {
         Census::of(&self.state(), &self.shared.memory)
+    }
+
+    /// Makes a dma-buf. Its descriptor can be mapped and given to any device; the memory stays as long as the machine.
+    ///
+    /// # Errors
+    /// There is no more memory, or no more descriptors.
+    pub fn new_dmabuf(&self, bytes: usize) -> std::io::Result<OwnedFd> {
+        self.shared.memory.new_dmabuf(bytes)
     }
 
     /// Limits how many bytes may be pinned.

@@ -191,7 +191,8 @@ pub const METHODS: &[Method] = &[
             Attr::value(2, 8),
             Attr::value(3, 8),
             Attr::value(4, 8),
-            Attr::new(5, Kind::RawFile),
+            // A value, unlike descriptors elsewhere.
+            Attr::value(5, 4),
             Attr::flags(6).required(),
             Attr::out(7, 4),
             Attr::out(8, 4),
