@@ -125,9 +125,11 @@ pub unsafe extern "C" fn stat(path: *const c_char, buffer: *mut libc::stat) -> c
 /// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: usize) -> isize {
-    if let Some(hooks) = hooks().filter(|_| len != 0 && !buffer.is_null()) {
+    if let Some(hooks) = hooks() {
+        // No bytes are a command too, if a wrong one.
+        let none = len == 0 || buffer.is_null();
         // SAFETY: the caller gives `len` bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), len) };
+        let bytes = if none { &[] } else { unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), len) } };
         // SAFETY: the command's pointers are the caller's.
         if let Some(written) = unsafe { hooks.write(fd, bytes) } {
             return outcome(written.map(|()| len));
