@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -257,8 +257,7 @@ impl EventFile {
         self.fd
     }
 
-    /// The next record, waiting at most for `timeout`; none if the time is over. Signals do not end the wait, but make it
-    /// start anew.
+    /// The next record, waiting at most for `timeout`; none if the time is over. Signals neither end the wait nor lengthen it.
     ///
     /// # Errors
     /// The device is gone, or the record is not whole.
@@ -267,8 +266,11 @@ impl EventFile {
         object: &'static str,
         timeout: Option<Duration>,
     ) -> Result<Option<T>> {
+        // A time that does not fit is as good as none.
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            match self.kernel.wait_readable(self.fd, timeout) {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            match self.kernel.wait_readable(self.fd, left) {
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(self.failed(object, "poll", errno)),
                 Ok(false) => return Ok(None),
