@@ -42,6 +42,8 @@ pub const SUITES: &[Suite] = &[
             "bnxt_re_*",
             "--test",
             "ionic_*",
+            "--test",
+            "pci_*",
             "--",
             "--include-ignored",
         ]),
@@ -85,7 +87,7 @@ pub const SUITES: &[Suite] = &[
     suite("fuzz", "the fuzz targets compile", &[Need::Compilers], Run::Checks(checks::fuzz::run)),
     suite(
         "bare",
-        "core and workload compile for the bare targets, without std and without alloc",
+        "core, workload and the bare platform compile for the bare targets, without std and without alloc",
         &[Need::RustSource],
         Run::Checks(checks::bare::run),
     ),
