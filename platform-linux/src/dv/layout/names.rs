@@ -14,7 +14,11 @@ const ARMS: &[(&str, &[&str])] = &[
     ("RegMrWqe", &["base", "reg_mr"]),
     ("BindMwWqe", &["base", "bind_mw"]),
     ("RecvWqe", &["base", "recv"]),
+    ("LifIdentity", &["", "eth", "rdma"]),
 ];
+
+/// Field that makes a layout as long as the kernel's union, whose other members are raw words: there is nothing to compare.
+pub const REST: &str = "rest";
 
 /// Layout, fields that lie side by side, and the path of the one member that they are in the kernel's structure.
 const RENAMED: &[(&str, &[&str], &str)] = &[
@@ -30,6 +34,16 @@ const RENAMED: &[(&str, &[&str], &str)] = &[
     ("RecvWqe", &["num_sge"], "base.num_sge_key"),
     ("RecvWqe", &["length"], "base.imm_data_key"),
     ("RecvWqe", &["payload"], "recv.pld"),
+    ("LifIdentity", &["eth_version"], "eth.version"),
+    ("LifIdentity", &["eth_rsvd"], "eth.rsvd"),
+    ("LifIdentity", &["rdma_version"], "rdma.version"),
+    ("LifIdentity", &["rdma_rsvd"], "rdma.rsvd"),
+    ("LifSetAttrCmd", &["value"], "rsvd"),
+    ("LifSetAttrComp", &["value"], "rsvd2"),
+    ("LifGetAttrComp", &["value"], "rsvd2"),
+    ("PortSetAttrCmd", &["value"], "rsvd2"),
+    ("PortGetAttrComp", &["value"], "rsvd2"),
+    ("RxFilterAddCmd", &["value"], "rsvd"),
 ];
 
 /// Layouts that no kernel driver defines, and why.
