@@ -7,6 +7,8 @@ extern crate std;
 pub mod clock;
 pub mod dma;
 pub mod host;
+pub mod identity;
+pub mod mmio;
 pub mod pci;
 pub mod registers;
 

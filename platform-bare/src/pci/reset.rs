@@ -33,7 +33,7 @@ const KEPT_WORDS: usize = (KEPT.end - KEPT.start) as usize / 4;
 ///
 /// # Errors
 /// They stay under way.
-pub fn quiesce<C: Config + ?Sized>(config: &C, clock: &impl Clock) -> Result<(), Timeout> {
+pub fn quiesce<C: Config + ?Sized>(config: &C, clock: &(impl Clock + ?Sized)) -> Result<(), Timeout> {
     if config.id().is_none() {
         return Ok(());
     }
@@ -51,7 +51,10 @@ pub fn quiesce<C: Config + ?Sized>(config: &C, clock: &impl Clock) -> Result<(),
 ///
 /// # Errors
 /// It has none, or does not come back.
-pub fn function_level<C: Config + ?Sized>(config: &C, clock: &impl Clock) -> Result<(), ResetError> {
+pub fn function_level<C: Config + ?Sized>(
+    config: &C,
+    clock: &(impl Clock + ?Sized),
+) -> Result<(), ResetError> {
     let express = express(config)?;
     quiesce(config, clock)?;
     let mut kept = [0; KEPT_WORDS];
