@@ -488,6 +488,13 @@ impl FrontEnd for BnxtRe {
         }
     }
 
+    fn reset(&mut self) {
+        self.qps.clear();
+        self.cqs.clear();
+        self.srqs.clear();
+        self.push = Push::default();
+    }
+
     fn event(&mut self, hardware: &mut Hardware, event: &Event) {
         match event {
             Event::Completion(completion) => match completion.side {

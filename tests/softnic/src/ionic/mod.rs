@@ -275,6 +275,11 @@ impl FrontEnd for Ionic {
         }
     }
 
+    fn reset(&mut self) {
+        self.qps.clear();
+        self.cqs.clear();
+    }
+
     fn event(&mut self, hardware: &mut Hardware, event: &Event) {
         let (id, cqes) = match event {
             Event::Completion(done) => {

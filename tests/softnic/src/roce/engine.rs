@@ -1,6 +1,6 @@
 use std::collections::{BTreeSet, VecDeque};
 
-use directverbs::verbs::{AhId, CqId, PdId, QpId, QpState, QpType, SrqId, WcStatus};
+use directverbs::verbs::{AhId, CqId, Gid, PdId, QpId, QpState, QpType, SrqId, WcStatus};
 
 use super::context::{AddressHandle, Context, Counters, Parts, Srq};
 use super::event::{Event, Side};
@@ -62,6 +62,17 @@ impl Engine {
 
     pub(crate) fn counters(&self) -> Counters {
         self.parts.counters
+    }
+
+    /// Index of `gid` in the table, to which it is added if it is not there.
+    pub(crate) fn learn_gid(&mut self, gid: Gid) -> Option<u8> {
+        let gids = &mut self.parts.config.gids;
+        let known = gids.iter().position(|known| *known == gid);
+        let index = u8::try_from(known.unwrap_or(gids.len())).ok()?;
+        if known.is_none() {
+            gids.push(gid);
+        }
+        Some(index)
     }
 
     pub(crate) fn create_pd(&mut self) -> Result<PdId, DeviceError> {
