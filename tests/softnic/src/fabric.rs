@@ -12,6 +12,7 @@ use crate::device::NicConfig;
 use crate::fault::FaultPlan;
 use crate::nic::{FrontEnd, Nic};
 use crate::pcap::Capture;
+use crate::uplink::{self, Uplink};
 use crate::wire::{Wire, WireCounters};
 
 /// Longest sleep of a NIC's thread that nothing wakes.
@@ -67,8 +68,8 @@ impl Waker {
     }
 }
 
-/// What a fabric needs of a NIC, whatever its family.
-trait Station: Send {
+/// What a fabric needs of a NIC, whatever its family, and of an uplink.
+pub(crate) trait Station: Send {
     fn receive(&mut self, frame: &[u8]);
     fn step(&mut self) -> bool;
     fn has_frame(&self) -> bool;
@@ -199,14 +200,27 @@ impl Fabric {
         nic.set_faults(options.faults, options.seed.wrapping_add(1 + port as u64));
         nic.set_waker(waker.clone());
         let nic = Arc::new(Mutex::new(nic));
-        let station: Arc<Mutex<dyn Station>> = nic.clone();
+        self.plug(port, nic.clone(), waker);
+        NicHandle { nic }
+    }
+
+    /// Joins the wire to what is not on it: frames to addresses that nobody here has go to `send`, and those that the
+    /// returned end is given come to the wire. For threaded fabrics: virtual time runs ahead of what comes from elsewhere.
+    pub fn uplink(&self, send: impl FnMut(&[u8]) + Send + 'static) -> Uplink {
+        let waker = Waker::default();
+        let port = lock(&self.shared.wire).add_uplink();
+        let (station, uplink) = uplink::Station::new(waker.clone(), Box::new(send));
+        self.plug(port, Arc::new(Mutex::new(station)), waker);
+        uplink
+    }
+
+    fn plug(&self, port: usize, station: Arc<Mutex<dyn Station>>, waker: Waker) {
         lock(&self.shared.stations).push(Attached { station: station.clone(), waker: waker.clone() });
-        if options.threaded {
+        if self.shared.options.threaded {
             let shared = self.shared.clone();
             let join = std::thread::spawn(move || shared.serve(port, &station, &waker));
             lock(&self._threads.joins).push(join);
         }
-        NicHandle { nic }
     }
 
     /// Nanoseconds since the start.

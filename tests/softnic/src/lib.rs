@@ -19,4 +19,5 @@ pub mod open;
 pub mod pcap;
 pub mod pci;
 pub mod roce;
+pub mod uplink;
 pub mod wire;

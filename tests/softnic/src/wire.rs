@@ -36,7 +36,8 @@ pub struct WireCounters {
 
 #[derive(Debug)]
 struct Port {
-    mac: Mac,
+    /// Address of the NIC there; an uplink has none.
+    mac: Option<Mac>,
     /// When the last frame sent has left.
     free_at: u64,
     /// Frames under way to it, by arrival time and number.
@@ -69,6 +70,15 @@ impl Wire {
 
     /// Plugs in a cable and returns the port's number.
     pub fn add_port(&mut self, mac: Mac) -> usize {
+        self.add(Some(mac))
+    }
+
+    /// Plugs in a cable to elsewhere, which gets the frames to addresses that nobody here has, and returns the port's number.
+    pub fn add_uplink(&mut self) -> usize {
+        self.add(None)
+    }
+
+    fn add(&mut self, mac: Option<Mac>) -> usize {
         self.ports.push(Port { mac, free_at: 0, arriving: BTreeMap::new() });
         self.ports.len() - 1
     }
@@ -134,7 +144,11 @@ impl Wire {
             }
             return;
         }
-        match self.ports.iter_mut().find(|p| p.mac == to) {
+        let known = self.ports.iter().position(|p| p.mac == Some(to));
+        // What came from elsewhere does not go back.
+        let up = || self.ports.iter().position(|p| p.mac.is_none()).filter(|up| *up != port);
+        let way = known.or_else(up);
+        match way.and_then(|way| self.ports.get_mut(way)) {
             Some(port) => drop(port.arriving.insert((arrival, number), frame)),
             None => self.counters.unknown += 1,
         }

@@ -32,7 +32,7 @@ pub const SUITES: &[Suite] = &[
     ),
     suite(
         "softnic",
-        "the software NICs: RoCE engine, front ends, in-process platforms",
+        "the software NICs: RoCE engine, front ends, in-process platforms, the vfio-user daemon",
         &[Need::Tshark],
         Run::Tests(&[
             "--workspace",
@@ -44,6 +44,8 @@ pub const SUITES: &[Suite] = &[
             "ionic_*",
             "--test",
             "pci_*",
+            "--test",
+            "softnicd",
             "--",
             "--include-ignored",
         ]),
