@@ -248,17 +248,17 @@ pub(crate) const fn joined<const N: usize>(tables: &[&[Layout]]) -> [Layout; N] 
 
 /// All layouts of all families that are compiled in.
 pub fn all() -> impl Iterator<Item = &'static Layout> {
-    let families: [&'static [Layout]; 2] = [
+    let families: &'static [&'static [Layout]] = &[
         #[cfg(feature = "bnxt-re")]
         crate::bnxt_re::LAYOUTS,
-        #[cfg(not(feature = "bnxt-re"))]
-        &[],
+        #[cfg(feature = "bnxt-re")]
+        crate::bnxt_re::hwrm::LAYOUTS,
+        #[cfg(feature = "bnxt-re")]
+        crate::bnxt_re::rcfw::LAYOUTS,
         #[cfg(feature = "ionic")]
         crate::ionic::LAYOUTS,
-        #[cfg(not(feature = "ionic"))]
-        &[],
     ];
-    families.into_iter().flatten()
+    families.iter().copied().flatten()
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub const REST: &str = "rest";
 
 /// Layout, fields that lie side by side, and the path of the one member that they are in the kernel's structure.
 const RENAMED: &[(&str, &[&str], &str)] = &[
+    ("CmdqModifyRoceCcGen1Tlv", &["link64b_per_rtt"], "link64B_per_rtt"),
+    ("CreqQueryRoceCcGen1RespSbTlv", &["link64b_per_rtt"], "link64B_per_rtt"),
     ("DbcPush", &["index_page", "type_path_page_xid"], "db"),
     ("SendWqe", &["num_sge"], "base.num_sge_key"),
     ("SendWqe", &["payload"], "common.pld"),
@@ -59,6 +61,15 @@ pub const UNUSED: &[(&str, &str)] = &[
     ("sq_fr_pmr", "the WQE is written as sq_fr_pmr_hdr"),
     ("sq_bind", "the WQE is written as sq_bind_hdr"),
     ("nq_dbq_event", "this event is ignored"),
+    ("hwrm_cmd_hdr", "requests are filled in through struct input"),
+    ("hwrm_resp_hdr", "responses are read through struct output"),
+    ("hwrm_func_reset_output", "responses without contents are not looked at"),
+    ("hwrm_port_qstats_output", "counters are read from the memory that they are written to"),
+    ("cmdq_destroy_qp1", "this chip generation has no such command"),
+    ("cmdq_modify_gid", "GIDs are deleted and added"),
+    ("cmdq_query_gid", "GIDs are known"),
+    ("creq_query_gid_resp_sb", "GIDs are known"),
+    ("cmdq_map_tc_to_cos", "classes are not mapped"),
 ];
 
 /// The fields that are one member of the kernel's structure together with `field`, and the paths at which it may be.
