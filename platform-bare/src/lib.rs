@@ -8,8 +8,12 @@ pub mod clock;
 pub mod dma;
 pub mod host;
 pub mod identity;
+pub mod ids;
+#[cfg(feature = "ionic")]
+pub mod ionic;
 pub mod mmio;
 pub mod pci;
+pub mod region;
 pub mod registers;
 
 pub use clock::{Clock, Deadline, Timeout};

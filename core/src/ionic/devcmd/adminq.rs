@@ -4,7 +4,7 @@ use zerocopy::FromBytes;
 
 use super::command::{Command, Completion};
 use super::registers::{COMMAND_BYTES, COMPLETION_BYTES};
-use crate::ionic::doorbell::{DoorbellWord, QueueType, RingIdx};
+use crate::ionic::doorbell::{DoorbellWord, QueueType};
 use crate::queue::{Doorbell, PhaseRing, RingMemory};
 use crate::verbs::MemoryError;
 
@@ -64,10 +64,6 @@ pub struct AdminQueueConfig<'m> {
     pub completions: RingMemory<'m>,
     /// Entries of both, base-two logarithm.
     pub depth_log2: u8,
-    /// Doorbell register.
-    pub qtype: QueueType,
-    /// Number in doorbells.
-    pub id: u32,
 }
 
 /// The admin queue of a LIF.
@@ -76,8 +72,8 @@ pub struct AdminQueue<'m> {
     commands: RingMemory<'m>,
     completions: PhaseRing<'m, 2>,
     mask: u16,
-    qtype: QueueType,
-    doorbell: DoorbellWord,
+    /// Doorbell register, and the bits of its doorbells that never change; nothing before [`AdminQueue::attach`].
+    doorbell: Option<(QueueType, DoorbellWord)>,
     /// Position of the next command.
     head: u16,
     /// Position of the oldest outstanding one.
@@ -86,17 +82,15 @@ pub struct AdminQueue<'m> {
 }
 
 impl<'m> AdminQueue<'m> {
-    /// A queue without commands. The memory of its completions is filled with zeros.
+    /// A queue that the device does not know yet, and that takes no commands. The memory of its completions is filled with
+    /// zeros.
     ///
     /// # Errors
-    /// Memory that is too short or not aligned, fewer than two entries or more than 2^15, or a number of more than 24 bits.
+    /// Memory that is too short or not aligned, fewer than two entries or more than 2^15.
     pub fn new(config: AdminQueueConfig<'m>) -> Result<Self, MemoryError> {
-        let AdminQueueConfig { commands, completions, depth_log2, qtype, id } = config;
+        let AdminQueueConfig { commands, completions, depth_log2 } = config;
         if !(1..=DEPTH_MAX_LOG2).contains(&depth_log2) {
             return Err(MemoryError::OutOfRange { what: "admin queue", value: depth_log2.into(), bits: 4 });
-        }
-        if id >> 24 != 0 {
-            return Err(MemoryError::OutOfRange { what: "admin queue id", value: id.into(), bits: 24 });
         }
         let depth = 1u32 << depth_log2;
         commands.check("admin queue", COMMAND_BYTES << depth_log2, COMMAND_BYTES)?;
@@ -107,12 +101,25 @@ impl<'m> AdminQueue<'m> {
             commands,
             completions: PhaseRing::new(completions, depth)?,
             mask: (depth - 1) as u16,
-            qtype,
-            doorbell: DoorbellWord::new().with_qid(id),
+            doorbell: None,
             head: 0,
             tail: 0,
             failed: false,
         })
+    }
+
+    /// The device has created the queue, and answered with its doorbell register and its number in doorbells.
+    ///
+    /// # Errors
+    /// A register that is none, or a number of more than 24 bits.
+    pub fn attach(&mut self, hw_type: u8, hw_index: u32) -> Result<(), MemoryError> {
+        let wide = |what, value: u32, bits| MemoryError::OutOfRange { what, value: value.into(), bits };
+        let qtype = QueueType::new(hw_type).ok_or(wide("doorbell register", hw_type.into(), 3))?;
+        if hw_index >> 24 != 0 {
+            return Err(wide("admin queue number", hw_index, 24));
+        }
+        self.doorbell = Some((qtype, DoorbellWord::new().with_qid(hw_index)));
+        Ok(())
     }
 
     /// Commands that are not done.
@@ -123,8 +130,9 @@ impl<'m> AdminQueue<'m> {
     /// Posts a command and rings the doorbell. Returns its position.
     ///
     /// # Errors
-    /// The queue is full, or has failed; nothing was written or rung.
+    /// The queue is full, not attached, or has failed; nothing was written or rung.
     pub fn post<C: Command, D: Doorbell>(&mut self, cmd: &C, doorbell: &D) -> Result<u16, QueueFull> {
+        let Some((qtype, word)) = self.doorbell else { return Err(QueueFull) };
         if self.failed || self.outstanding() == self.mask {
             return Err(QueueFull);
         }
@@ -134,8 +142,7 @@ impl<'m> AdminQueue<'m> {
         }
         self.head = index.wrapping_add(1) & self.mask;
         doorbell.to_device();
-        let word = self.doorbell.with_index(RingIdx(self.head).0);
-        doorbell.store(self.qtype.register(), word.into_bits());
+        doorbell.store(qtype.register(), word.with_index(self.head).into_bits());
         Ok(index)
     }
 
@@ -201,10 +208,12 @@ mod tests {
             // SAFETY: borrowed for as long as the queue; only it and the test's device use the memory.
             completions: unsafe { RingMemory::from_raw(at, 4096) },
             depth_log2: 2,
-            qtype: QueueType::new(1).unwrap(),
-            id: 0x12,
         };
-        (AdminQueue::new(config).unwrap(), at, Recorder(Cell::new(None)))
+        let mut queue = AdminQueue::new(config).unwrap();
+        let doorbell = Recorder(Cell::new(None));
+        assert_eq!(queue.post(&LifGetAttrCmd::new(0, LifAttr::MTU), &doorbell), Err(QueueFull));
+        queue.attach(1, 0x12).unwrap();
+        (queue, at, doorbell)
     }
 
     /// The device's part.
@@ -275,12 +284,14 @@ mod tests {
     #[test]
     fn memory_and_numbers_that_do_not_fit_are_refused() {
         let mut memory = [Pages([0; 4096]), Pages([0; 4096])];
-        let mut of = |depth_log2, id| {
+        let mut of = |depth_log2| {
             let [a, b] = &mut memory;
             let (commands, completions) = (RingMemory::new(&mut a.0), RingMemory::new(&mut b.0));
-            let qtype = QueueType::new(1).unwrap();
-            AdminQueue::new(AdminQueueConfig { commands, completions, depth_log2, qtype, id }).is_ok()
+            AdminQueue::new(AdminQueueConfig { commands, completions, depth_log2 }).is_ok()
         };
-        assert!(of(6, 0) && !of(7, 0) && !of(0, 0) && !of(16, 0) && !of(2, 1 << 24));
+        assert!(of(6) && !of(7) && !of(0) && !of(16));
+        let (mut queue, ..) = queue(&mut memory);
+        assert!(queue.attach(8, 0).is_err() && queue.attach(7, 1 << 24).is_err());
+        assert!(queue.attach(7, 0xff_ffff).is_ok());
     }
 }

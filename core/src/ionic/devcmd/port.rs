@@ -98,7 +98,7 @@ layout! {
         index: u8 = 1,
         /// Reserved.
         rsvd: [u8; 6] = 2,
-        /// Where the device keeps what there is to know about the port, beginning with its [`PortStatus`].
+        /// Where the device keeps what there is to know about the port: a [`PortConfig`], a [`PortStatus`], and statistics.
         info_pa: le::U64 = 8,
         /// Reserved.
         rsvd2: [u8; 48] = 16,

@@ -3,6 +3,7 @@
 //! It is the judge of the driver: whatever breaks the contract between the two (a WQE that does not repeat its position,
 //! a doorbell that goes back, a completion queue without room) is counted as a [`Violation`] with its reason.
 
+pub mod control;
 mod cqe;
 mod queue_pair;
 mod ring;
