@@ -1,5 +1,8 @@
 //! Public cases of the platform, groups A to D: doorbell and other pages, sizes, controller memory. Each test is named after
 //! its case. The kernel is a made-up one that checks what it is told as strictly as the real one.
+//!
+//! Two cases cannot come up here, and have no test: D19, since no instruction is chosen by CPUID, and D25, since a preference
+//! for controller memory has no bit for GPU access that could be set beside express doorbells.
 
 mod common;
 

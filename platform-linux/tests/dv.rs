@@ -1,46 +1,9 @@
 //! The behaviour of the `dv` command: exit status, what it says about wrong arguments, and the shape of its JSON.
 
-use std::process::{Command, Output};
+mod support;
 
 use serde_json::Value;
-
-const DEVICES: [&str; 4] = ["soft:bnxt_re-p5", "soft:bnxt_re", "soft:ionic-v1", "soft:ionic"];
-
-fn dv(arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_dv")).args(arguments.split_whitespace()).output().expect("dv starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("dv writes UTF-8")
-}
-
-/// Runs `dv`, expects exit status 2, silence on standard output, and `parts` in the message.
-fn refused(arguments: &str, parts: &[&str]) {
-    let output = dv(arguments);
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "dv {arguments}: {message}");
-    assert!(output.stdout.is_empty(), "dv {arguments}");
-    for part in parts {
-        // Long messages are wrapped.
-        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(message.contains(part), "dv {arguments}: no `{part}` in: {message}");
-    }
-}
-
-#[test]
-fn devices_lists_every_device_that_can_be_opened() {
-    let output = dv("devices");
-    assert_eq!(output.status.code(), Some(0));
-    let listed = text(&output.stdout);
-    let names: Vec<_> = listed.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names, DEVICES);
-
-    let output = dv("devices --json");
-    let array: Value = serde_json::from_slice(&output.stdout).expect("one JSON value");
-    let names: Vec<_> =
-        array.as_array().expect("an array").iter().map(|d| d["device"].as_str().unwrap()).collect();
-    assert_eq!(names, DEVICES);
-}
+use support::{SOFT, dv, refused, text};
 
 #[test]
 fn a_wrong_argument_is_explained_with_what_would_be_right() {
@@ -97,7 +60,7 @@ fn what_a_device_cannot_do_is_a_wrong_argument_with_the_limit() {
 
 #[test]
 fn json_is_one_object_with_what_was_done() {
-    for device in DEVICES {
+    for device in SOFT {
         let output =
             dv(&format!("pingpong --device {device} --op write --size 1k --iters 50 --batch 4 --json"));
         assert_eq!(output.status.code(), Some(0), "{device}: {}", text(&output.stderr));
@@ -124,7 +87,7 @@ fn the_end_is_a_latency_table_and_the_verified_bytes() {
         let output = dv(&format!("pingpong --iters 20 {arguments}"));
         let table = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{arguments}: {}", text(&output.stderr));
-        assert!(["min", "p50", "p99", "max"].iter().all(|name| table.contains(name)), "{table}");
+        assert!(["MIN", "P50", "P99", "P99.9", "MAX"].iter().all(|name| table.contains(name)), "{table}");
         assert!(table.trim_end().ends_with("bytes verified, no error"), "{table}");
     }
 }

@@ -170,7 +170,7 @@ fn ionic_on_one_pipeline() {
 #[test]
 fn a_bad_wire_disturbs_nobody() {
     for nic in NicKind::ALL {
-        let wire = Options { threaded: false, seed: 7, faults: FaultPlan::LOSSY_WIRE };
+        let wire = Options { threaded: false, seed: 7, faults: FaultPlan::LOSSY_WIRE, ..Options::default() };
         let bench = Bench::on_wire(nic, WqeMode::Static, Release::V7_3, ALL, &wire);
         let reliable = Op::ALL.into_iter().filter(|op| *op != Op::SendTo);
         bench.run_all(reliable.flat_map(|op| jobs(op).into_iter().step_by(17)));

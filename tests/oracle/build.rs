@@ -1,8 +1,8 @@
 //! The program exports the libc functions it interposes, so that libraries it loads at run time find them first.
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/preload/symbols.txt");
-    let symbols = include_str!("src/preload/symbols.txt");
+    println!("cargo::rerun-if-changed=../uverbs/preload/src/symbols.txt");
+    let symbols = include_str!("../uverbs/preload/src/symbols.txt");
     for symbol in symbols.lines() {
         println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={symbol}");
     }

@@ -52,7 +52,8 @@ impl<'m, S: Store> RecvQueue<'m, S> {
     ) -> Result<Self, MemoryError> {
         memory.check("receive queue", plan.bytes as usize, 4096)?;
         let (given, needed) = (records.len(), plan.wqes as usize);
-        let too_short = MemoryError::TooShort { what: "receive records", given, needed };
+        let too_short =
+            MemoryError::TooShort { what: "receive records", given, needed: needed.next_power_of_two() };
         let wr_ids = Shadow::new(records, needed).ok_or(too_short)?;
         Ok(Self {
             memory,

@@ -212,7 +212,8 @@ impl<'m, S: Store> SendQueue<'m, S> {
         memory.check("send queue", plan.bytes as usize, 4096)?;
         let given = records.len();
         let needed = plan.records as usize;
-        let too_short = MemoryError::TooShort { what: "send records", given, needed };
+        let too_short =
+            MemoryError::TooShort { what: "send records", given, needed: needed.next_power_of_two() };
         let shadow = Shadow::new(records, needed).ok_or(too_short)?;
         let xid = Xid::qp(init.qp)?;
         let (slots, table) = memory.split_at(plan.table_offset as usize);

@@ -66,7 +66,11 @@ impl<'m, S: Store> SharedReceiveQueue<'m, S> {
     ) -> Result<Self, MemoryError> {
         memory.check("shared receive queue", plan.bytes as usize, 4096)?;
         let (given, needed) = (records.len(), plan.entries as usize);
-        let too_short = MemoryError::TooShort { what: "shared receive records", given, needed };
+        let too_short = MemoryError::TooShort {
+            what: "shared receive records",
+            given,
+            needed: needed.next_power_of_two(),
+        };
         let mut tags = Shadow::new(records, needed).ok_or(too_short)?;
         for (tag, record) in tags.records_mut().iter_mut().enumerate() {
             *record = SrqRecord { wr_id: 0, next: tag as u32 + 1, posted: false };

@@ -7,6 +7,8 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::cli::PingpongArgs;
+use crate::latency::Latency;
+use crate::table::table;
 use crate::units::duration;
 
 /// The outcome of a job.
@@ -32,19 +34,6 @@ pub struct Report {
     latency: Option<Latency>,
 }
 
-#[derive(Serialize)]
-struct Latency {
-    min: u64,
-    p50: u64,
-    p99: u64,
-    max: u64,
-    unit: &'static str,
-    /// `round-trip`, or `operation` for READ and atomics.
-    of: &'static str,
-    /// `real`, or `virtual` when the software NICs were stepped.
-    clock: &'static str,
-}
-
 impl Report {
     pub fn new(
         args: &PingpongArgs,
@@ -54,9 +43,9 @@ impl Report {
         error: Option<String>,
     ) -> Self {
         Self {
-            device: args.device.to_string(),
-            peer_device: args.peer_device.unwrap_or(args.device).to_string(),
-            wqe_mode: args.wqe_mode.unwrap_or_default().name(),
+            device: args.ends.device.to_string(),
+            peer_device: args.exchange.other(&args.ends),
+            wqe_mode: args.ends.wqe_mode().name(),
             op: job.op.name(),
             size: job.size,
             iters: job.iterations,
@@ -68,20 +57,8 @@ impl Report {
             verified_bytes,
             errors: error.is_some().into(),
             error,
-            latency: (!latency.is_empty()).then(|| Latency {
-                min: latency.min(),
-                p50: latency.value_at_quantile(0.5),
-                p99: latency.value_at_quantile(0.99),
-                max: latency.max(),
-                unit: "ns",
-                of: if job.op.fetches() { "operation" } else { "round-trip" },
-                clock: if args.stepped { "virtual" } else { "real" },
-            }),
+            latency: Latency::of(latency, job.op, args.ends.stepped),
         }
-    }
-
-    pub fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
     }
 }
 
@@ -90,18 +67,10 @@ impl fmt::Display for Report {
         let Self { device, peer_device, op, size, iters, batch, .. } = self;
         writeln!(f, "{device} <-> {peer_device}: {op}, {size} bytes, batch {batch}, {iters} iterations")?;
         if let Some(latency) = &self.latency {
-            let clock = if latency.clock == "virtual" { ", virtual time" } else { "" };
-            writeln!(
-                f,
-                "{:<24} {:>10} {:>10} {:>10} {:>10}",
-                format!("{}{clock}", latency.of),
-                "min",
-                "p50",
-                "p99",
-                "max"
-            )?;
-            let [min, p50, p99, max] = [latency.min, latency.p50, latency.p99, latency.max].map(duration);
-            writeln!(f, "{:<24} {min:>10} {p50:>10} {p99:>10} {max:>10}", "")?;
+            let figures = [latency.min, latency.p50, latency.p99, latency.p999, latency.max].map(duration);
+            let mut row = vec![latency.what()];
+            row.extend(figures);
+            f.write_str(&table(&["LATENCY", "MIN>", "P50>", "P99>", "P99.9>", "MAX>"], &[row]))?;
         }
         writeln!(f, "{} bytes verified, no error", self.verified_bytes)
     }

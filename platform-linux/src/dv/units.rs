@@ -35,6 +35,40 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
+/// Reads a length of time: seconds, or a number with `ms`, `s` or `m` behind it. Gives nanoseconds.
+pub fn span(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or("") {
+        "ms" => Some(1e6),
+        "" | "s" => Some(1e9),
+        "m" => Some(60e9),
+        _ => None,
+    };
+    let ns = unit.and_then(|unit| Some(digits.parse::<f64>().ok()? * unit));
+    match ns.filter(|ns| (1e6..=86_400e9).contains(ns)) {
+        Some(ns) => Ok(ns as u64),
+        None => Err("a duration is from 1ms to a day: seconds, or a number with ms, s or m behind it".into()),
+    }
+}
+
+/// Bytes, for people.
+pub fn bytes(bytes: u32) -> String {
+    match bytes {
+        1_048_576.. if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        1024.. if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// A rate, with a prefix of thousands.
+pub fn rate(per_second: f64, unit: &str) -> String {
+    let prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match prefixes.into_iter().find(|(factor, _)| per_second >= *factor) {
+        Some((factor, prefix)) => format!("{:.2} {prefix}{unit}", per_second / factor),
+        None => format!("{per_second:.2} {unit}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +91,20 @@ mod tests {
         for (ns, text) in cases {
             assert_eq!(duration(ns), text);
         }
+    }
+
+    #[test]
+    fn spans_bytes_and_rates_are_read_and_written_with_units() {
+        let cases =
+            [("2", 2_000_000_000), ("0.5s", 500_000_000), ("20ms", 20_000_000), ("1m", 60_000_000_000)];
+        for (text, ns) in cases {
+            assert_eq!(span(text), Ok(ns), "{text}");
+        }
+        for wrong in ["", "s", "-1", "0", "1h", "1e99", "NaN", "inf"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!([1, 1024, 1025, 1 << 20].map(bytes), ["1 B", "1 KiB", "1025 B", "1 MiB"]);
+        assert_eq!(rate(12_345_678.0, "bit/s"), "12.35 Mbit/s");
+        assert_eq!(rate(999.0, "msg/s"), "999.00 msg/s");
     }
 }

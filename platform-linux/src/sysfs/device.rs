@@ -64,7 +64,19 @@ impl Device {
     /// # Errors
     /// There is no RDMA subsystem, or a file is not what it should be.
     pub fn all(sysfs: &Sysfs) -> Result<Vec<Self>, SysfsError> {
-        names(sysfs)?.into_iter().map(|name| Self::read(sysfs, &name)).collect()
+        Self::each(sysfs)?.into_iter().map(|(_, device)| device).collect()
+    }
+
+    /// All devices of a tree, by name, also those of which a file is not what it should be.
+    ///
+    /// # Errors
+    /// There is no RDMA subsystem.
+    pub fn each(sysfs: &Sysfs) -> Result<Vec<(String, Result<Self, SysfsError>)>, SysfsError> {
+        let read = |name: String| {
+            let device = Self::read(sysfs, &name);
+            (name, device)
+        };
+        Ok(names(sysfs)?.into_iter().map(read).collect())
     }
 
     /// The device called `name`.
@@ -125,7 +137,7 @@ impl Device {
 
     /// The file that programs open.
     pub fn path(&self) -> PathBuf {
-        Path::new("/dev/infiniband").join(&self.uverbs)
+        self.sysfs.node(&self.uverbs)
     }
 
     /// Refuses an ABI that is not supported: of the kernel, or of a driver that is none of the kernel's own.

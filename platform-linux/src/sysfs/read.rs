@@ -58,10 +58,11 @@ impl SysfsError {
     }
 }
 
-/// A tree of sysfs.
+/// A tree of sysfs, and the folder of the files that programs open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sysfs {
     root: PathBuf,
+    nodes: PathBuf,
 }
 
 impl Default for Sysfs {
@@ -73,7 +74,18 @@ impl Default for Sysfs {
 impl Sysfs {
     /// The tree below `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), nodes: "/dev/infiniband".into() }
+    }
+
+    /// With the devices' files in `folder` in place of `/dev/infiniband`.
+    #[must_use]
+    pub fn nodes(self, folder: impl Into<PathBuf>) -> Self {
+        Self { nodes: folder.into(), ..self }
+    }
+
+    /// A device's file.
+    pub(super) fn node(&self, uverbs: &str) -> PathBuf {
+        self.nodes.join(uverbs)
     }
 
     /// Its root.

@@ -87,6 +87,8 @@ fn devices_are_found_with_all_that_sysfs_tells() {
     assert_eq!((bnxt.firmware.as_str(), bnxt.numa_node), ("232.0.1", None));
     assert_eq!(bnxt.node_guid.to_string(), "0211:22ff:fe33:4455");
     assert_eq!(bnxt.path(), Path::new("/dev/infiniband/uverbs0"));
+    let elsewhere = Device::find(&sysfs.clone().nodes("/run/nodes"), "bnxt_re0").expect("a device");
+    assert_eq!(elsewhere.path(), Path::new("/run/nodes/uverbs0"));
     assert_eq!((devices[2].pci, devices[2].address.as_deref()), (None, None));
     for device in &devices {
         device.check_abi().expect("supported");

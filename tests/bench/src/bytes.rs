@@ -92,7 +92,7 @@ fn growth<R>(f: impl FnOnce() -> R) -> (usize, R) {
 fn in_use() -> usize {
     // SAFETY: reads the allocator's counts.
     let heap = unsafe { libc::mallinfo2() };
-    heap.uordblks + heap.hblkhd + oracle::preload::anonymous_bytes()
+    heap.uordblks + heap.hblkhd + preload::anonymous_bytes()
 }
 
 #[cfg(test)]

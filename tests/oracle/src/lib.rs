@@ -2,7 +2,6 @@
 //! that is made up here, and what they do is compared with what the core does.
 //!
 //! - [`case`]: seeded cases, their comparison, named exceptions, and the count of it all.
-//! - [`preload`]: libc functions that the libraries find before libc's own; those on our descriptors end here.
 //! - [`uverbs`]: the device behind those descriptors: commands, objects, pages, and a log of doorbell stores.
 //! - [`ibv`]: libibverbs from Rust: its types, loading it, and owned wrappers.
 //! - [`bnxt_re`], [`ionic`]: the cases of the two families.
@@ -11,5 +10,4 @@ pub mod bnxt_re;
 pub mod case;
 pub mod ibv;
 pub mod ionic;
-pub mod preload;
 pub mod uverbs;

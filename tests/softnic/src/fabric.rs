@@ -1,6 +1,6 @@
 //! Several NICs joined by a wire: stepped one event at a time, or each on a thread of its own.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -12,7 +12,7 @@ use crate::device::NicConfig;
 use crate::fault::FaultPlan;
 use crate::nic::{FrontEnd, Nic};
 use crate::pcap::Capture;
-use crate::uplink::{self, Uplink};
+use crate::uplink::{Carriers, Inlet, Uplink};
 use crate::wire::{Wire, WireCounters};
 
 /// Longest sleep of a NIC's thread that nothing wakes.
@@ -68,8 +68,8 @@ impl Waker {
     }
 }
 
-/// What a fabric needs of a NIC, whatever its family, and of an uplink.
-pub(crate) trait Station: Send {
+/// What a fabric needs of a NIC, whatever its family.
+trait Station: Send {
     fn receive(&mut self, frame: &[u8]);
     fn step(&mut self) -> bool;
     fn has_frame(&self) -> bool;
@@ -155,6 +155,7 @@ struct Attached {
 struct Threads {
     shared: Arc<Shared>,
     joins: Mutex<Vec<JoinHandle<()>>>,
+    carriers: Mutex<Option<Carriers>>,
 }
 
 impl Drop for Threads {
@@ -167,6 +168,15 @@ impl Drop for Threads {
             // A NIC's thread that panicked has reported it; the host notices by the silence.
             drop(join.join());
         }
+        self.end_uplink();
+    }
+}
+
+impl Threads {
+    fn end_uplink(&self) {
+        // The carriers wait until there is no outlet, and hold the wire while they bring a frame to it.
+        lock(&self.shared.wire).set_outlet(None);
+        drop(lock(&self.carriers).take());
     }
 }
 
@@ -188,7 +198,10 @@ impl Fabric {
             activity: Default::default(),
             stop: AtomicBool::new(false),
         });
-        Self { shared: shared.clone(), _threads: Arc::new(Threads { shared, joins: Mutex::default() }) }
+        Self {
+            shared: shared.clone(),
+            _threads: Arc::new(Threads { shared, joins: Mutex::default(), carriers: Mutex::default() }),
+        }
     }
 
     /// Builds a NIC and plugs it in.
@@ -200,27 +213,33 @@ impl Fabric {
         nic.set_faults(options.faults, options.seed.wrapping_add(1 + port as u64));
         nic.set_waker(waker.clone());
         let nic = Arc::new(Mutex::new(nic));
-        self.plug(port, nic.clone(), waker);
-        NicHandle { nic }
-    }
-
-    /// Joins the wire to what is not on it: frames to addresses that nobody here has go to `send`, and those that the
-    /// returned end is given come to the wire. For threaded fabrics: virtual time runs ahead of what comes from elsewhere.
-    pub fn uplink(&self, send: impl FnMut(&[u8]) + Send + 'static) -> Uplink {
-        let waker = Waker::default();
-        let port = lock(&self.shared.wire).add_uplink();
-        let (station, uplink) = uplink::Station::new(waker.clone(), Box::new(send));
-        self.plug(port, Arc::new(Mutex::new(station)), waker);
-        uplink
-    }
-
-    fn plug(&self, port: usize, station: Arc<Mutex<dyn Station>>, waker: Waker) {
+        let station: Arc<Mutex<dyn Station>> = nic.clone();
         lock(&self.shared.stations).push(Attached { station: station.clone(), waker: waker.clone() });
-        if self.shared.options.threaded {
+        if options.threaded {
             let shared = self.shared.clone();
             let join = std::thread::spawn(move || shared.serve(port, &station, &waker));
             lock(&self._threads.joins).push(join);
         }
+        NicHandle { nic }
+    }
+
+    /// Lets `join` lead this wire to other processes, in place of any before: see [`uplink`](crate::uplink). The fabric
+    /// must be threaded.
+    ///
+    /// # Errors
+    /// That of `join`; then the wire ends here.
+    pub fn lead_out(&self, join: impl FnOnce(Inlet) -> io::Result<Uplink>) -> io::Result<()> {
+        self._threads.end_uplink();
+        let shared = self.shared.clone();
+        let macs = lock(&shared.wire).macs();
+        let uplink = join(Inlet::new(macs, move |frame| {
+            let now_ns = shared.clock.now_ns();
+            lock(&shared.wire).arrive(now_ns, frame);
+            lock(&shared.stations).iter().for_each(|attached| attached.waker.wake());
+        }))?;
+        lock(&self.shared.wire).set_outlet(Some(uplink.outlet));
+        *lock(&self._threads.carriers) = Some(uplink.carriers);
+        Ok(())
     }
 
     /// Nanoseconds since the start.
@@ -247,7 +266,7 @@ impl Fabric {
     ///
     /// # Errors
     /// Those of the writer.
-    pub fn capture(&self, out: Box<dyn Write + Send>) -> std::io::Result<()> {
+    pub fn capture(&self, out: Box<dyn Write + Send>) -> io::Result<()> {
         lock(&self.shared.wire).set_capture(Some(Capture::new(out)?));
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! Software NICs: a vendor-neutral RoCEv2 engine ([`roce`]) behind the datapath front ends of the two families, joined
-//! by an in-process wire ([`fabric`]).
+//! by a wire in this process ([`fabric`]) that can lead to another one.
 //!
 //! [`nic::Nic`] is a NIC: engine, front end and [`bus::Bus`]. Its objects are made through [`device`], in terms that
 //! no vendor owns.

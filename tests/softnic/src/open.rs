@@ -8,6 +8,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
 use std::fs::File;
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use directverbs::bnxt_re;
@@ -20,6 +21,7 @@ use crate::fabric::{Fabric, FabricOptions};
 use crate::fault::FaultPlan;
 use crate::host::bnxt_re::{BnxtReDevice, BnxtReOptions};
 use crate::host::ionic::{IonicDevice, IonicOptions};
+use crate::uplink;
 
 /// A software NIC that can be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -179,7 +181,10 @@ pub enum OpenError {
     Violation(String),
     /// The capture file cannot be written.
     #[error("capture: {0}")]
-    Capture(#[from] std::io::Error),
+    Capture(std::io::Error),
+    /// The other process cannot be reached.
+    #[error("wire: {0}")]
+    Wire(std::io::Error),
 }
 
 /// What to do with two joined devices whose types are known only to [`join`].
@@ -202,11 +207,7 @@ pub fn join<V: Visit>(a: NicKind, b: NicKind, options: &Options, visit: V) -> Re
     if ![a, b].iter().any(|kind| kind.has_wqe_mode(options.wqe_mode)) {
         return Err(OpenError::NoSuchMode { kind: a, mode: options.wqe_mode });
     }
-    let fabric =
-        Fabric::new(FabricOptions { seed: options.seed, faults: options.faults, threaded: options.threaded });
-    if let Some(file) = &options.capture {
-        fabric.capture(Box::new(file.clone()))?;
-    }
+    let fabric = fabric(options)?;
     let mut judges = Vec::new();
     let out = match a {
         NicKind::BnxtReP5 | NicKind::BnxtReP7 => {
@@ -218,6 +219,65 @@ pub fn join<V: Visit>(a: NicKind, b: NicKind, options: &Options, visit: V) -> Re
             second(&fabric, a, b, options, visit, &mut judges)
         }
     };
+    judged(&fabric, options, judges, out)
+}
+
+/// What to do with one device, whose peer is in another process.
+pub trait VisitOne {
+    /// What comes out of it.
+    type Out;
+
+    /// Does it.
+    fn run<D>(self, device: D) -> Self::Out
+    where
+        D: Device + Send;
+}
+
+/// Opens a NIC whose wire leads over `stream` to another process, where this is called too, and runs `visit` with it.
+/// The two have places of their own on the wire: `place` is 1 at one end, 2 at the other. Its NIC is threaded, whatever
+/// `options` say.
+///
+/// # Errors
+/// As for [`join`]; or the stream cannot be used.
+pub fn lead_out<V: VisitOne>(
+    kind: NicKind,
+    place: u8,
+    options: &Options,
+    stream: TcpStream,
+    visit: V,
+) -> Result<V::Out, OpenError> {
+    if !kind.has_wqe_mode(options.wqe_mode) {
+        return Err(OpenError::NoSuchMode { kind, mode: options.wqe_mode });
+    }
+    let options = &Options { threaded: true, ..options.clone() };
+    let fabric = fabric(options)?;
+    let mut judges = Vec::new();
+    let out = match kind {
+        NicKind::BnxtReP5 | NicKind::BnxtReP7 => {
+            let device = bnxt_re(&fabric, place, kind, options, &mut judges);
+            fabric.lead_out(|inlet| uplink::stream(stream, inlet)).map_err(OpenError::Wire)?;
+            visit.run(device)
+        }
+        NicKind::IonicV1 | NicKind::IonicV2 => {
+            let device = ionic(&fabric, place, kind, options, &mut judges);
+            fabric.lead_out(|inlet| uplink::stream(stream, inlet)).map_err(OpenError::Wire)?;
+            visit.run(device)
+        }
+    };
+    judged(&fabric, options, judges, out)
+}
+
+fn fabric(options: &Options) -> Result<Fabric, OpenError> {
+    let fabric =
+        Fabric::new(FabricOptions { seed: options.seed, faults: options.faults, threaded: options.threaded });
+    if let Some(file) = &options.capture {
+        fabric.capture(Box::new(file.clone())).map_err(OpenError::Capture)?;
+    }
+    Ok(fabric)
+}
+
+/// `out`, unless a driver has broken its NIC's contract.
+fn judged<T>(fabric: &Fabric, options: &Options, judges: Vec<Judge>, out: T) -> Result<T, OpenError> {
     fabric.end_capture();
     // A driver that was told nonsense has an excuse.
     let told_nonsense = options.faults.corrupt_cqe != 0 || options.faults.duplicate_cqe != 0;

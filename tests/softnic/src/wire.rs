@@ -7,6 +7,7 @@ use directverbs::verbs::Mac;
 
 use crate::fault::{FaultPlan, Random};
 use crate::pcap::Capture;
+use crate::uplink::Outlet;
 
 /// Time from the last byte sent to the first received.
 const LATENCY_NS: u64 = 600;
@@ -36,8 +37,7 @@ pub struct WireCounters {
 
 #[derive(Debug)]
 struct Port {
-    /// Address of the NIC there; an uplink has none.
-    mac: Option<Mac>,
+    mac: Mac,
     /// When the last frame sent has left.
     free_at: u64,
     /// Frames under way to it, by arrival time and number.
@@ -53,6 +53,8 @@ pub struct Wire {
     number: u64,
     capture: Option<Capture>,
     counters: WireCounters,
+    /// Where frames go whose address nobody here has, and those for all.
+    outlet: Option<Box<dyn Outlet>>,
 }
 
 impl Wire {
@@ -65,20 +67,12 @@ impl Wire {
             number: 0,
             capture: None,
             counters: WireCounters::default(),
+            outlet: None,
         }
     }
 
     /// Plugs in a cable and returns the port's number.
     pub fn add_port(&mut self, mac: Mac) -> usize {
-        self.add(Some(mac))
-    }
-
-    /// Plugs in a cable to elsewhere, which gets the frames to addresses that nobody here has, and returns the port's number.
-    pub fn add_uplink(&mut self) -> usize {
-        self.add(None)
-    }
-
-    fn add(&mut self, mac: Option<Mac>) -> usize {
         self.ports.push(Port { mac, free_at: 0, arriving: BTreeMap::new() });
         self.ports.len() - 1
     }
@@ -93,6 +87,24 @@ impl Wire {
         self.capture = capture;
     }
 
+    /// Sends frames for other processes to `outlet`; `None` ends that.
+    pub(crate) fn set_outlet(&mut self, outlet: Option<Box<dyn Outlet>>) {
+        self.outlet = outlet;
+    }
+
+    /// Takes a frame from another process. It does not go back there.
+    pub(crate) fn arrive(&mut self, now_ns: u64, frame: Vec<u8>) {
+        self.record(now_ns, &frame);
+        let outlet = self.outlet.take();
+        self.route(usize::MAX, now_ns, frame);
+        self.outlet = outlet;
+    }
+
+    /// Addresses of the NICs.
+    pub(crate) fn macs(&self) -> Vec<Mac> {
+        self.ports.iter().map(|port| port.mac).collect()
+    }
+
     /// What the wire did so far.
     pub fn counters(&self) -> WireCounters {
         self.counters
@@ -100,11 +112,7 @@ impl Wire {
 
     /// Takes a frame from `port`. A capture that cannot be written ends.
     pub fn send(&mut self, now_ns: u64, port: usize, mut frame: Vec<u8>) {
-        if let Some(capture) = &mut self.capture
-            && capture.frame(now_ns, &frame).is_err()
-        {
-            self.capture = None;
-        }
+        self.record(now_ns, &frame);
         self.counters.sent += 1;
         self.counters.bytes += frame.len() as u64;
         let Some(from) = self.ports.get_mut(port) else { return };
@@ -134,23 +142,31 @@ impl Wire {
         self.route(port, arrival, frame);
     }
 
+    fn record(&mut self, now_ns: u64, frame: &[u8]) {
+        if let Some(capture) = &mut self.capture
+            && capture.frame(now_ns, frame).is_err()
+        {
+            self.capture = None;
+        }
+    }
+
     fn route(&mut self, port: usize, arrival: u64, frame: Vec<u8>) {
         let Some(to) = frame.first_chunk::<6>().map(|mac| Mac(*mac)) else { return };
         let number = self.number;
         self.number += 1;
         if to.0[0] & 1 != 0 {
+            if let Some(outlet) = &mut self.outlet {
+                outlet.send(&frame);
+            }
             for (_, other) in self.ports.iter_mut().enumerate().filter(|(i, _)| *i != port) {
                 other.arriving.insert((arrival, number), frame.clone());
             }
             return;
         }
-        let known = self.ports.iter().position(|p| p.mac == Some(to));
-        // What came from elsewhere does not go back.
-        let up = || self.ports.iter().position(|p| p.mac.is_none()).filter(|up| *up != port);
-        let way = known.or_else(up);
-        match way.and_then(|way| self.ports.get_mut(way)) {
-            Some(port) => drop(port.arriving.insert((arrival, number), frame)),
-            None => self.counters.unknown += 1,
+        if let Some(port) = self.ports.iter_mut().find(|p| p.mac == to) {
+            port.arriving.insert((arrival, number), frame);
+        } else if !self.outlet.as_mut().is_some_and(|outlet| outlet.send(&frame)) {
+            self.counters.unknown += 1;
         }
     }
 
@@ -167,7 +183,8 @@ impl Wire {
 
     /// Frames that have not arrived yet.
     pub fn under_way(&self) -> usize {
-        self.ports.iter().map(|p| p.arriving.len()).sum()
+        let outside = self.outlet.as_ref().map_or(0, |outlet| outlet.waiting());
+        self.ports.iter().map(|p| p.arriving.len()).sum::<usize>() + outside
     }
 
     /// When, and at which port, the next frame arrives.

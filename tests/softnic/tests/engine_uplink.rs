@@ -1,7 +1,7 @@
 //! Two wires joined by uplinks: NICs on one reach those on the other.
 
-use std::net::Ipv4Addr;
-use std::sync::{Arc, OnceLock};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use directverbs::bnxt_re::caps::Generation;
 use directverbs::bnxt_re::wqe::WqeMode;
@@ -11,7 +11,7 @@ use directverbs_softnic::device::NicConfig;
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::host::bnxt_re::{BnxtReDevice, BnxtReOptions};
 use directverbs_softnic::host::ionic::{IonicDevice, IonicOptions};
-use directverbs_softnic::uplink::Uplink;
+use directverbs_softnic::uplink::{self, Inlet, Outlet, Uplink};
 use directverbs_workload::{Job, Op, run_pair};
 
 fn config(nth: u8) -> NicConfig {
@@ -24,27 +24,15 @@ fn config(nth: u8) -> NicConfig {
     }
 }
 
-/// Two wires, each the other's elsewhere.
-fn joined(options: FabricOptions) -> [Fabric; 2] {
-    let fabrics = [Fabric::new(options), Fabric::new(options)];
-    let other: Arc<OnceLock<Uplink>> = Arc::default();
-    let there = other.clone();
-    let first = fabrics[0].uplink(move |frame| {
-        there.get().expect("joined before the first frame").deliver(frame);
-    });
-    let second = fabrics[1].uplink(move |frame| {
-        first.deliver(frame);
-    });
-    other.set(second).expect("once");
-    fabrics
-}
-
-#[test]
-fn the_workload_crosses_from_one_wire_to_the_other() {
-    let [here, there] = joined(FabricOptions { threaded: true, ..FabricOptions::default() });
-    let options = BnxtReOptions::new(Generation::P7, WqeMode::Static);
-    let mut a = BnxtReDevice::attach(&here, config(1), options);
+/// Carries both wires by the same way, and the workload across.
+fn crosses(mut lead: impl FnMut(Inlet) -> io::Result<Uplink>) {
+    let options = FabricOptions { threaded: true, ..FabricOptions::default() };
+    let (here, there) = (Fabric::new(options), Fabric::new(options));
+    let p7 = BnxtReOptions::new(Generation::P7, WqeMode::Static);
+    let mut a = BnxtReDevice::attach(&here, config(1), p7);
     let mut b = IonicDevice::attach(&there, config(2), IonicOptions::new(RdmaVersion::V2));
+    here.lead_out(&mut lead).expect("an uplink");
+    there.lead_out(&mut lead).expect("an uplink");
     for op in [Op::Send, Op::Write, Op::Read] {
         let job = Job { op, size: 10_000, iterations: 8, ..Job::default() };
         let report = run_pair(&mut a, &mut b, &job, &mut |_| {}).expect("verified");
@@ -54,12 +42,42 @@ fn the_workload_crosses_from_one_wire_to_the_other() {
 }
 
 #[test]
+fn the_workload_crosses_a_stream() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+    let mut ends = vec![to, listener.accept().expect("accepted").0];
+    crosses(|inlet| uplink::stream(ends.pop().expect("two"), inlet));
+}
+
+#[test]
+fn the_workload_crosses_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    crosses(|inlet| uplink::folder(folder.path(), &inlet));
+}
+
+/// Must be sent nothing.
+#[derive(Debug)]
+struct Unused;
+
+impl Outlet for Unused {
+    fn send(&mut self, frame: &[u8]) -> bool {
+        panic!("it came from there: {frame:x?}");
+    }
+
+    fn waiting(&self) -> usize {
+        0
+    }
+}
+
+#[test]
 fn what_nobody_knows_does_not_come_back() {
     let fabric = Fabric::new(FabricOptions::default());
-    let uplink = fabric.uplink(|_| panic!("it came from there"));
-    assert!(uplink.deliver(&[0; 64]));
-    assert!(fabric.settle(10));
+    let mut inlet = None;
+    let led = fabric.lead_out(|given| {
+        inlet = Some(given);
+        Ok(Uplink::new(Unused, ()))
+    });
+    led.expect("nothing fails");
+    inlet.expect("given").arrive(vec![2; 64]);
     assert_eq!(fabric.counters().unknown, 1);
-    let full = (0..10_000).filter(|_| !uplink.deliver(&[0; 64])).count();
-    assert!(full > 0 && full < 10_000, "a wire that is not stepped takes some");
 }

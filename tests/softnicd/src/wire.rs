@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use directverbs_softnic::fabric::Fabric;
+use directverbs_softnic::uplink::{Inlet, Outlet, Uplink};
 
 mod interface;
 
@@ -58,7 +59,7 @@ impl fmt::Display for Wire {
 }
 
 /// A line to elsewhere.
-trait Line: Send + Sync + 'static {
+trait Line: fmt::Debug + Send + Sync + 'static {
     /// Sends a frame. A line loses what it cannot send.
     fn send(&self, frame: &[u8]);
 
@@ -89,26 +90,44 @@ pub fn join(fabric: &Fabric, wire: &Wire) -> io::Result<()> {
         Wire::Udp { local, peer } => {
             let socket = UdpSocket::bind(local)?;
             socket.connect(peer)?;
-            start(fabric, socket);
+            fabric.lead_out(|inlet| Ok(carried(socket, inlet)))
         }
-        Wire::Interface(name) => start(fabric, interface::Interface::open(name)?),
+        Wire::Interface(name) => {
+            let interface = interface::Interface::open(name)?;
+            fabric.lead_out(|inlet| Ok(carried(interface, inlet)))
+        }
     }
-    Ok(())
 }
 
-fn start(fabric: &Fabric, line: impl Line) {
+/// The end of a line that the wire sends to.
+#[derive(Debug)]
+struct Out<L>(Arc<L>);
+
+impl<L: Line> Outlet for Out<L> {
+    fn send(&mut self, frame: &[u8]) -> bool {
+        self.0.send(frame);
+        true
+    }
+
+    fn waiting(&self) -> usize {
+        0
+    }
+}
+
+/// A line as an uplink. It is carried as long as the process lasts.
+fn carried(line: impl Line, inlet: Inlet) -> Uplink {
     let line = Arc::new(line);
-    let sender = line.clone();
-    let uplink = fabric.uplink(move |frame| sender.send(frame));
+    let out = Out(line.clone());
     std::thread::spawn(move || {
         let mut frame = vec![0; LONGEST];
         // A line that fails for good is like a cable that is cut.
         while let Ok(len) = line.receive(&mut frame) {
             if len > 0 {
-                uplink.deliver(&frame[..len]);
+                inlet.arrive(frame[..len].to_vec());
             }
         }
     });
+    Uplink::new(out, ())
 }
 
 #[cfg(test)]

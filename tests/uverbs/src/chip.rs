@@ -39,7 +39,8 @@ impl Chip {
             Self::Ionic(Ionic::new(IonicConfig { reorder, seed, ..IonicConfig::new(version) }))
         };
         match profile.nic {
-            NicKind::BnxtReP5 => bnxt_re(bnxt_re::Config::P5),
+            // Drivers of P5 know of no toggles, and arm with 0.
+            NicKind::BnxtReP5 => bnxt_re(bnxt_re::Config { toggles: false, ..bnxt_re::Config::P5 }),
             NicKind::BnxtReP7 => bnxt_re(bnxt_re::Config::P7),
             NicKind::IonicV1 => ionic(RdmaVersion::V1),
             NicKind::IonicV2 => ionic(RdmaVersion::V2),

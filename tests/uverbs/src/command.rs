@@ -84,8 +84,8 @@ const COMMANDS: &[Command] = &[
     Command::new(number::DESTROY_AH, 4, 0, |session, request, _| destroy(session, ObjectKind::Ah, request)),
     Command::new(number::REG_MR, 40, 12, |session, request, _| {
         let asked: abi::RegMr = parse(request)?;
-        let range = (asked.start, asked.length, asked.hca_va);
-        let (handle, key) = lifecycle::reg_mr(session, asked.pd, range, asked.access)?;
+        let buffer = Buffer::va(asked.start, asked.length);
+        let (handle, key) = lifecycle::reg_mr(session, asked.pd, &buffer, asked.hca_va, asked.access)?;
         Ok(Reply::core(&[handle, key, key]))
     }),
     Command::new(number::DEREG_MR, 4, 0, |session, request, _| destroy(session, ObjectKind::Mr, request)),

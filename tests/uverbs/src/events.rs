@@ -71,6 +71,11 @@ impl EventFiles {
         self.0.remove(&fd).is_some()
     }
 
+    /// Descriptors of all files.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.0.keys().copied()
+    }
+
     /// Number of files that are open.
     pub fn count(&self) -> usize {
         self.0.len()

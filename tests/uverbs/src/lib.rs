@@ -13,8 +13,8 @@
 //!   instruction; that is for x86_64 Linux only, elsewhere a page with stores cannot be mapped.
 //! - [`user`]: the process's memory, copied and pinned with the kernel's checks.
 //!
-//! What is not like a real kernel: there are no dma-bufs (every descriptor is none), a closed device file takes its
-//! objects away at once, although pages are still mapped, and addresses are resolved by rule and not by asking.
+//! What is not like a real kernel: dma-bufs are [made](Machine::new_dmabuf) by the machine itself, a closed device file takes
+//! its objects away at once, although pages are still mapped, and addresses are resolved by rule and not by asking.
 
 #![cfg(target_os = "linux")]
 

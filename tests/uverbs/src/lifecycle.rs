@@ -126,18 +126,21 @@ fn access(flags: u32) -> Result<AccessFlags, Errno> {
     Ok(access)
 }
 
-/// Registers `length` bytes at `start` as a memory region that begins at `iova`: its handle and key.
+/// Registers a buffer as a memory region that begins at `iova`: its handle and key.
 ///
 /// # Errors
 /// EINVAL: addresses at different places in a page, or access that there is not. EFAULT, ENOMEM: it cannot be pinned.
 pub fn reg_mr(
     session: &mut Session<'_>,
     pd: u32,
-    (start, length, iova): (u64, u64, u64),
+    buffer: &Buffer,
+    iova: u64,
     flags: u32,
 ) -> Result<(u32, u32), Errno> {
     let id = session.objects()?.pd(pd)?;
-    if (start ^ iova) & (crate::pages::PAGE as u64 - 1) != 0 || length > session.device.limits.max_mr_size {
+    let length = buffer.desc.length;
+    let moved = (buffer.desc.addr ^ iova) & (crate::pages::PAGE as u64 - 1);
+    if moved != 0 || length > session.device.limits.max_mr_size {
         return Err(Errno::INVAL);
     }
     let access = access(flags)?;
@@ -147,9 +150,9 @@ pub fn reg_mr(
             | AccessFlags::REMOTE_ATOMIC
             | AccessFlags::MW_BIND,
     );
-    let pin: Pin = session.device.memory.pin(start, length, writable)?;
+    let pin = buffer.pin(session, length, writable)?;
     let addr = if access.contains(AccessFlags::ZERO_BASED) { 0 } else { iova };
-    let kind = MrKind::Region(Memory::Host(start));
+    let kind = MrKind::Region(Memory::Host(pin.start()));
     let config = MrConfig { key: None, pd: id, kind, addr, length, access };
     let key = session.nic(|nic| nic.create_mr(&config))?;
     Ok((session.objects()?.add(Object::Mr(key, pin), &[pd]), key))

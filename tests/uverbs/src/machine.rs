@@ -1,8 +1,8 @@
 //! The machine: devices on a wire, the files of a process, and what the driver does when a NIC interrupts.
 
 use std::collections::BTreeMap;
-use std::os::fd::{IntoRawFd, RawFd};
-use std::path::Path;
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::fault::FaultPlan;
+use directverbs_softnic::uplink;
 use rustix::fs::{Mode, OFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use tempfile::TempDir;
@@ -29,11 +30,13 @@ use crate::{Errno, command, interrupt, sysfs};
 
 /// Where the character devices are.
 const FOLDER: &str = "/dev/infiniband/";
+/// Descriptors from here on are never this machine's.
+const DESCRIPTORS: usize = 4096;
 /// How long the interrupt thread sleeps when no NIC wakes it.
 const NAP: Duration = Duration::from_millis(50);
 
 /// How the wire behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The NICs run on threads of their own; otherwise they move only in [`Machine::step`].
     pub threaded: bool,
@@ -41,12 +44,27 @@ pub struct Options {
     pub seed: u64,
     /// What goes wrong.
     pub faults: FaultPlan,
+    /// Folder in which machines of other processes are met: what has no place on this machine's wire is there.
+    pub wire: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { threaded: true, seed: 1, faults: FaultPlan::NONE }
+        Self { threaded: true, seed: 1, faults: FaultPlan::NONE, wire: None }
     }
+}
+
+/// What discovery tells of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Name of the RDMA device.
+    pub name: String,
+    /// Name of its character device.
+    pub uverbs: String,
+    /// `enum rdma_driver_id`.
+    pub driver_id: u32,
+    /// Node GUID, as it is in memory.
+    pub guid: [u8; 8],
 }
 
 /// What the process has of the kernel.
@@ -87,6 +105,29 @@ struct Shared {
     state: Mutex<State>,
     sysfs: TempDir,
     stop: AtomicBool,
+    owned: Owned,
+}
+
+/// Descriptors that are this machine's: asked without a lock, as a preload library must.
+struct Owned([AtomicBool; DESCRIPTORS]);
+
+impl std::fmt::Debug for Owned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Owned")
+    }
+}
+
+impl Owned {
+    fn set(&self, fd: RawFd, owned: bool) {
+        if let Some(slot) = usize::try_from(fd).ok().and_then(|fd| self.0.get(fd)) {
+            slot.store(owned, Ordering::Release);
+        }
+    }
+
+    fn contains(&self, fd: RawFd) -> bool {
+        let slot = usize::try_from(fd).ok().and_then(|fd| self.0.get(fd));
+        slot.is_some_and(|slot| slot.load(Ordering::Acquire))
+    }
 }
 
 impl Shared {
@@ -133,7 +174,7 @@ impl Machine {
             let message = format!("Linux {} has no driver for {}", profile.release, profile.nic);
             return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, message));
         }
-        let Options { threaded, seed, faults } = *options;
+        let Options { threaded, seed, faults, .. } = *options;
         let fabric = Fabric::new(FabricOptions { seed, faults, threaded });
         let memory = PinnedMemory::new();
         let attach = |(number, profile): (usize, &Profile)| {
@@ -148,7 +189,11 @@ impl Machine {
             state: Mutex::new(State { devices, ..State::default() }),
             sysfs: folder,
             stop: AtomicBool::new(false),
+            owned: Owned([const { AtomicBool::new(false) }; DESCRIPTORS]),
         });
+        if let Some(folder) = &options.wire {
+            shared.fabric.lead_out(|inlet| uplink::folder(folder, &inlet))?;
+        }
         let thread = threaded.then(|| {
             let shared = shared.clone();
             std::thread::spawn(move || {
@@ -174,6 +219,17 @@ impl Machine {
     /// Names of the RDMA devices, in order.
     pub fn devices(&self) -> Vec<String> {
         self.state().devices.iter().map(Device::name).collect()
+    }
+
+    /// What discovery tells of the devices, in order.
+    pub fn identities(&self) -> Vec<Identity> {
+        let of = |device: &Device| Identity {
+            name: device.name(),
+            uverbs: device.uverbs(),
+            driver_id: device.profile.family().driver_id(),
+            guid: device.guid(),
+        };
+        self.state().devices.iter().map(of).collect()
     }
 
     /// Gives the NICs time: one event of the wire, and the interrupts that came of it. `false` says that nothing will ever
@@ -211,6 +267,14 @@ impl Machine {
         Census::of(&self.state(), &self.shared.memory)
     }
 
+    /// Makes a dma-buf. Its descriptor can be mapped and given to any device; the memory stays as long as the machine.
+    ///
+    /// # Errors
+    /// There is no more memory, or no more descriptors.
+    pub fn new_dmabuf(&self, bytes: usize) -> std::io::Result<OwnedFd> {
+        self.shared.memory.new_dmabuf(bytes)
+    }
+
     /// Limits how many bytes may be pinned.
     pub fn set_memlock_limit(&self, limit: Option<u64>) {
         self.shared.memory.set_limit(limit);
@@ -246,6 +310,7 @@ impl Machine {
         let stand_in = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let fd = stand_in.into_raw_fd();
         state.files.insert(fd, DeviceFile { device, context: None });
+        self.shared.owned.set(fd, true);
         Ok(fd)
     }
 
@@ -255,15 +320,22 @@ impl Machine {
         name.is_some_and(|name| self.state().devices.iter().any(|device| device.uverbs() == name))
     }
 
-    /// Whether a descriptor is one of this machine's.
+    /// Whether a descriptor is one of this machine's. It takes no lock.
     pub fn owns(&self, fd: RawFd) -> bool {
-        let state = self.state();
-        state.files.contains_key(&fd) || state.events.contains(fd)
+        self.shared.owned.contains(fd)
+    }
+
+    /// Marks the files of events that a call has made.
+    fn own(&self, state: &State) {
+        state.events.descriptors().for_each(|fd| self.shared.owned.set(fd, true));
     }
 
     /// Closes a file. With a device's file all objects of its context go. `false` if it is not one of this machine's; the
     /// descriptor is then left alone.
     pub fn close(&self, fd: RawFd) -> bool {
+        if !self.owns(fd) {
+            return false;
+        }
         let mut state = self.state();
         if let Ok(mut session) = state.session(fd) {
             session.close();
@@ -271,6 +343,7 @@ impl Machine {
         } else if !state.events.forget(fd) {
             return false;
         }
+        self.shared.owned.set(fd, false);
         // SAFETY: the descriptor was made by `open` or for events, and its owner gives it up.
         unsafe { rustix::io::close(fd) };
         true
@@ -299,7 +372,9 @@ impl Machine {
         if !free {
             state.count()?;
         }
-        state.session(fd)?.call(&mut bundle?)
+        let done = state.session(fd)?.call(&mut bundle?);
+        self.own(&state);
+        done
     }
 
     /// Carries out a command.
@@ -315,6 +390,7 @@ impl Machine {
         let mut session = state.session(fd)?;
         // SAFETY: the caller's.
         unsafe { command::write(&mut session, bytes) }?;
+        self.own(&state);
         Ok(bytes.len())
     }
 

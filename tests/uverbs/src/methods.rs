@@ -259,6 +259,9 @@ pub fn create_srq(session: &mut Session<'_>, bundle: &mut Bundle<'_>) -> Result<
 /// All access flags that the core knows.
 const ACCESS: u32 = 0xff | 0x3ff0_0000;
 
+/// Access flags that a dma-buf may have: local write, the three remote ones, relaxed ordering.
+const DMABUF_ACCESS: u32 = 0xf | 1 << 20;
+
 /// REG_MR.
 pub fn reg_mr(session: &mut Session<'_>, bundle: &mut Bundle<'_>) -> Result<(), Errno> {
     const ADDR: u16 = 4;
@@ -266,23 +269,28 @@ pub fn reg_mr(session: &mut Session<'_>, bundle: &mut Bundle<'_>) -> Result<(), 
     const FD_OFFSET: u16 = 8;
     let flags = bundle.flags(6, ACCESS)?;
     let (iova, length) = (bundle.number(3)?, bundle.number(5)?);
-    match [ADDR, FD, FD_OFFSET].map(|id| bundle.has(id)) {
-        [true, false, false] => {}
-        [false, true, true] => return Err(Errno::INVAL),
+    let buffer = match [ADDR, FD, FD_OFFSET].map(|id| bundle.has(id)) {
+        [true, false, false] => Buffer::va(bundle.number(ADDR)?, length),
+        [false, true, true] => {
+            let fd = bundle.handle(FD).ok_or(Errno::INVAL)?.cast_signed();
+            Buffer::dmabuf(fd, bundle.number(FD_OFFSET)?, length)
+        }
         _ => return Err(Errno::INVAL),
-    }
-    let range = (bundle.number(ADDR)?, length, iova);
-    let (handle, key) = lifecycle::reg_mr(session, bundle.needed(1)?, range, flags)?;
+    };
+    let (handle, key) = lifecycle::reg_mr(session, bundle.needed(1)?, &buffer, iova, flags)?;
     bundle.made(handle)?;
     bundle.put(9, key.as_bytes())?;
     bundle.put(10, key.as_bytes())
 }
 
 /// REG_DMABUF_MR.
-pub fn reg_dmabuf_mr(_: &mut Session<'_>, bundle: &mut Bundle<'_>) -> Result<(), Errno> {
-    bundle.flags(6, ACCESS)?;
-    // A made-up kernel has no dma-bufs, so no descriptor is one.
-    Err(Errno::INVAL)
+pub fn reg_dmabuf_mr(session: &mut Session<'_>, bundle: &mut Bundle<'_>) -> Result<(), Errno> {
+    let flags = bundle.flags(6, DMABUF_ACCESS)?;
+    let part = Buffer::dmabuf(bundle.word(5)?.cast_signed(), bundle.number(2)?, bundle.number(3)?);
+    let (handle, key) = lifecycle::reg_mr(session, bundle.needed(1)?, &part, bundle.number(4)?, flags)?;
+    bundle.made(handle)?;
+    bundle.put(7, key.as_bytes())?;
+    bundle.put(8, key.as_bytes())
 }
 
 /// A structure at the beginning of a request.

@@ -1,11 +1,11 @@
 //! Pages of the device and of its driver: memory that a process maps by a cookie.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use directverbs_softnic::fabric::NicHandle;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::Errno;
@@ -117,6 +117,29 @@ impl Region {
     /// Length in bytes.
     pub const fn len(&self) -> usize {
         self.len
+    }
+
+    /// Where the kernel has it.
+    pub fn here(&self) -> u64 {
+        self.here.as_ptr() as u64
+    }
+
+    /// Another descriptor of it.
+    ///
+    /// # Errors
+    /// There are no more.
+    pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        self.file.try_clone()
+    }
+
+    /// Whether `other` is a descriptor of it.
+    ///
+    /// # Errors
+    /// EBADF: it is none at all.
+    pub fn is(&self, other: RawFd) -> Result<bool, Errno> {
+        // SAFETY: the call only asks; a descriptor that is not open is an error.
+        let (own, other) = (fstat(&self.file)?, fstat(unsafe { BorrowedFd::borrow_raw(other) })?);
+        Ok((own.st_dev, own.st_ino) == (other.st_dev, other.st_ino))
     }
 }
 

@@ -39,6 +39,20 @@ impl Buffer {
     pub fn dmabuf(fd: i32, addr: u64, length: u64) -> Self {
         Self { desc: BufferDesc { kind: DMABUF, fd, addr, length, ..BufferDesc::default() } }
     }
+
+    /// Pins its first `bytes` bytes.
+    ///
+    /// # Errors
+    /// EINVAL: the descriptor is no dma-buf, or they end behind it; or none, or they wrap. EBADF: there is no such descriptor.
+    /// EFAULT, ENOMEM: the memory is not there, not writable, or more than may be pinned.
+    pub fn pin(&self, session: &Session<'_>, bytes: u64, writable: bool) -> Result<Pin, Errno> {
+        let (memory, desc) = (&session.device.memory, &self.desc);
+        if desc.kind == VA {
+            memory.pin(desc.addr, bytes, writable)
+        } else {
+            memory.pin_dmabuf(desc.fd, desc.addr, bytes)
+        }
+    }
 }
 
 /// Pinned memory of a queue.
@@ -51,19 +65,14 @@ pub struct Umem {
 /// Pins `bytes` of the buffer, or without one of the memory at `va`.
 ///
 /// # Errors
-/// EINVAL: the buffer is too short or does not begin on a page. EFAULT: it is not there. EBADF: the descriptor is no
-/// dma-buf.
+/// EINVAL: the buffer is too short, ends behind its dma-buf, or does not begin on a page; or the descriptor is no dma-buf.
+/// EBADF: there is no such descriptor. EFAULT: the memory is not there.
 pub fn get(session: &Session<'_>, buffer: Option<&Buffer>, va: u64, bytes: u64) -> Result<Umem, Errno> {
-    let start = match buffer {
-        None => va,
-        Some(Buffer { desc }) if desc.length < bytes => return Err(Errno::INVAL),
-        Some(Buffer { desc }) if desc.kind == VA => desc.addr,
-        // A made-up kernel has no dma-bufs, so no descriptor is one.
-        Some(_) => return Err(Errno::INVAL),
-    };
+    let own = Buffer::va(va, bytes);
+    let buffer = buffer.unwrap_or(&own);
     // The driver cuts it into pages of 4 KiB.
-    if !start.is_multiple_of(PAGE as u64) {
+    if buffer.desc.length < bytes || !buffer.desc.addr.is_multiple_of(PAGE as u64) {
         return Err(Errno::INVAL);
     }
-    session.device.memory.pin(start, bytes, true).map(|pin| Umem { pin })
+    buffer.pin(session, bytes, true).map(|pin| Umem { pin })
 }

@@ -1,12 +1,15 @@
 //! Memory of the process, as the kernel reaches it: what is not there is an error, not a fault.
 
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use directverbs_softnic::bus::{Bus, BusError};
+use rustix::fs::fstat;
 use rustix::mm::{Advice, madvise};
 
 use crate::Errno;
+use crate::pages::{Region, Rights, Stores};
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
@@ -56,6 +59,7 @@ pub struct PinnedMemory {
     next: AtomicU64,
     /// Bytes that may be pinned; `u64::MAX` says any number.
     limit: AtomicU64,
+    dmabufs: RwLock<Vec<Region>>,
     waiting: Waiting,
 }
 
@@ -122,9 +126,39 @@ impl PinnedMemory {
         if pinned.saturating_add(last - first) > self.limit.load(Ordering::Relaxed) {
             return Err(Errno::NOMEM);
         }
+        Ok(self.hold(&mut ranges, start, end))
+    }
+
+    fn hold(self: &Arc<Self>, ranges: &mut Vec<(u64, u64, u64)>, start: u64, end: u64) -> Pin {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         ranges.push((number, start, end));
-        Ok(Pin { memory: Arc::clone(self), number, start })
+        Pin { memory: Arc::clone(self), number, start }
+    }
+
+    /// Makes a dma-buf, whose descriptor can be mapped. Its memory stays as long as this.
+    ///
+    /// # Errors
+    /// There is no more memory, or no more descriptors.
+    pub fn new_dmabuf(&self, bytes: usize) -> std::io::Result<OwnedFd> {
+        let region = Region::new(bytes, Rights::Any, Stores::Plain)?;
+        let descriptor = region.descriptor()?;
+        self.dmabufs.write().unwrap_or_else(PoisonError::into_inner).push(region);
+        Ok(descriptor)
+    }
+
+    /// Pins `length` bytes of a dma-buf. They do not count as the process's.
+    ///
+    /// # Errors
+    /// EBADF: there is no such descriptor. EINVAL: it is no dma-buf; no bytes, or some behind its end.
+    pub fn pin_dmabuf(self: &Arc<Self>, fd: i32, offset: u64, length: u64) -> Result<Pin, Errno> {
+        // SAFETY: the call only asks; a descriptor that is not open is an error.
+        fstat(unsafe { BorrowedFd::borrow_raw(fd) })?;
+        let dmabufs = self.dmabufs.read().unwrap_or_else(PoisonError::into_inner);
+        let dmabuf = dmabufs.iter().find(|dmabuf| dmabuf.is(fd) == Ok(true)).ok_or(Errno::INVAL)?;
+        let inside = |end: &u64| *end > offset && *end <= dmabuf.len() as u64;
+        let end = offset.checked_add(length).filter(inside).ok_or(Errno::INVAL)?;
+        let (start, end) = (dmabuf.here() + offset, dmabuf.here() + end);
+        Ok(self.hold(&mut self.ranges.write().unwrap_or_else(PoisonError::into_inner), start, end))
     }
 
     /// Waits until a NIC has something to tell, at most for `time`.

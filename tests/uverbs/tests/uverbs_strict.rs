@@ -2,6 +2,7 @@
 
 mod uverbs_common;
 
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use directverbs_fake_uverbs::abi::{BufferDesc, EXTENDED, ModifyQp, QpDest, bnxt_re, command, ionic};
@@ -351,7 +352,7 @@ fn queues_of_ionic() {
             ]);
             judge(&process, &process.create_cq(&memory), &cqs);
             qps.extend([
-                row("reserved bytes", qp_request(|r| r.rsvd[2] = 1), Err(Errno::INVAL)),
+                row("reserved bytes are not looked at", qp_request(|r| r.rsvd[2] = 1), Ok(())),
                 row("pipeline that there is not", qp_request(|r| r.udma_mask = 4), Err(Errno::INVAL)),
                 row("list of lengths too long", qp_request(|r| r.sq_spec = 9), Err(Errno::INVAL)),
                 row("receive queue must be in the NIC", qp_request(|r| r.rq_cmb = 3), Err(Errno::INVAL)),
@@ -535,6 +536,38 @@ fn memory_regions() {
                 assert_eq!(register(range, pd, access), answer, "{name}, {nic} {release}");
             }
             assert_eq!(process.destroy(1, 0, pd, 0), Err(Errno::BUSY));
+        }
+    }
+}
+
+#[test]
+fn regions_of_a_dmabuf() {
+    for nic in ALL_NICS {
+        for release in releases(nic) {
+            let process = Process::new(nic, release);
+            let pd = process.pd();
+            let dmabuf = process.machine.new_dmabuf(0x4000).unwrap();
+            let fd = dmabuf.as_raw_fd();
+            let register = |fd: i32, [offset, length, iova]: [u64; 3], access: u32| {
+                let packet =
+                    process.packet(7, 4).handle(0, 0).handle(1, pd).value(2, offset).value(3, length);
+                packet.value(4, iova).value(5, fd).value(6, access).out(7, 4).out(8, 4).send(&process)
+            };
+            let rows = [
+                ("as it should be", fd, [0, 0x4000, 0], 1, Ok(())),
+                ("a part", fd, [0x1008, 100, 0x7_0008], 1, Ok(())),
+                ("at another place of the page", fd, [0, 0x1000, 8], 1, Err(Errno::INVAL)),
+                ("nothing", fd, [0, 0, 0], 1, Err(Errno::INVAL)),
+                ("behind its end", fd, [0x1000, 0x3001, 0], 1, Err(Errno::INVAL)),
+                ("around the end of numbers", fd, [u64::MAX - 0xfff, 0x2000, 0], 1, Err(Errno::INVAL)),
+                ("bound to memory windows", fd, [0, 0x1000, 0], 1 | 1 << 4, Err(Errno::INVAL)),
+                ("peers write, but not we", fd, [0, 0x1000, 0], 2, Err(Errno::INVAL)),
+                ("no dma-buf", process.fd, [0, 0x1000, 0], 1, Err(Errno::INVAL)),
+                ("no descriptor", 0x7fff_ffff, [0, 0x1000, 0], 1, Err(Errno::BADF)),
+            ];
+            for (name, fd, range, access, answer) in rows {
+                assert_eq!(register(fd, range, access), answer, "{name}, {nic} {release}");
+            }
         }
     }
 }

@@ -11,6 +11,8 @@ pub const MAX_SGES: u32 = 16;
 pub const MAX_INLINE: u32 = 512;
 /// The largest message: RoCE's own limit is 2 GiB, and three buffers of each size must fit memory.
 pub const MAX_SIZE: u32 = 1 << 30;
+/// What a peer that echoes sends before anything has come.
+pub const BEFORE_ECHO: u8 = 0x7b;
 /// Bytes in front of a received datagram.
 pub(crate) const GRH: u32 = 40;
 
@@ -149,6 +151,9 @@ pub struct Job {
     pub one_cq: bool,
     /// Every request asks for a completion; otherwise the last of each batch does.
     pub signal_all: bool,
+    /// The peer sends back what it has received last, and before that bytes of [`BEFORE_ECHO`], as `ibv_rc_pingpong` does.
+    /// SEND alone, one message a turn.
+    pub echoed: bool,
     /// Path MTU; the largest that both ports have if none is given.
     pub mtu: Option<Mtu>,
     /// Acknowledge time-out code of the queue pairs: 4.096 us * 2^n.
@@ -171,6 +176,7 @@ impl Default for Job {
             srq: false,
             one_cq: false,
             signal_all: false,
+            echoed: false,
             mtu: None,
             timeout: 14,
             seed: 1,
@@ -261,7 +267,7 @@ pub enum JobError {
     },
 }
 
-fn range(what: &'static str, given: u64, min: u64, max: u64) -> Result<(), JobError> {
+pub(crate) fn range(what: &'static str, given: u64, min: u64, max: u64) -> Result<(), JobError> {
     if (min..=max).contains(&given) { Ok(()) } else { Err(JobError::OutOfRange { what, given, min, max }) }
 }
 
@@ -307,6 +313,12 @@ impl Job {
         let op = self.op;
         if op.is_atomic() && self.size != 8 {
             return Err(JobError::AtomicSize { op, size: self.size });
+        }
+        if self.echoed && (op != Op::Send || self.batch != 1) {
+            return Err(JobError::Combination {
+                op,
+                what: "a peer that echoes: it sends one message a turn",
+            });
         }
         if op.is_atomic() && self.sges != 1 {
             return Err(JobError::Combination { op, what: "several SGEs" });

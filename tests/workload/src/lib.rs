@@ -20,25 +20,31 @@
 //! [`Error`] that names the queue pair, the work request and what is wrong. It never waits for ever: a device that
 //! has nothing under way, or lets the time limit pass, is an error too.
 //!
+//! A [`Stream`] keeps requests outstanding in one direction instead, to see how fast that goes.
+//!
 //! The sides may live in one process ([`run_pair`]), in two, or in two machines ([`run_side`]).
 #![no_std]
 
 mod buffers;
+mod connect;
 mod contact;
 mod error;
 mod job;
 mod pair;
+mod patience;
 mod pattern;
 mod side;
 mod step;
+mod stream;
 mod turn;
 mod wr_id;
 
 pub use contact::Contact;
 pub use error::{DataError, Error, Outstanding, PairError};
-pub use job::{Job, JobError, MAX_BATCH, MAX_INLINE, MAX_SGES, MAX_SIZE, Op, UnknownOp};
-pub use pair::{PairReport, run_pair, run_side};
+pub use job::{BEFORE_ECHO, Job, JobError, MAX_BATCH, MAX_INLINE, MAX_SGES, MAX_SIZE, Op, UnknownOp};
+pub use pair::{PairReport, Party, run_pair, run_side, run_stream};
 pub use pattern::Pattern;
 pub use side::{Role, Side};
 pub use step::{Report, Sample, Step};
+pub use stream::{MAX_DEPTH, Progress, Stream, StreamJob, StreamReport};
 pub use wr_id::{WrId, WrKind};

@@ -1,7 +1,15 @@
 /// The contents of one message: a stream of words that follow from seed, direction, turn and position, and from nothing
 /// else, so that both sides can make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pattern(u64);
+pub struct Pattern(Words);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Words {
+    /// All different, with this key.
+    Random(u64),
+    /// All the same.
+    Same(u64),
+}
 
 /// Increment of SplitMix64: the golden ratio in 64 bits.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -17,12 +25,20 @@ impl Pattern {
     pub const fn new(seed: u64, source: u64, turn: u64, message: u64) -> Self {
         let key = mix(seed.wrapping_add(GOLDEN.wrapping_mul(source + 1)));
         let key = mix(key.wrapping_add(GOLDEN.wrapping_mul(turn)) ^ GOLDEN);
-        Self(mix(key.wrapping_add(message)))
+        Self(Words::Random(mix(key.wrapping_add(message))))
+    }
+
+    /// One byte, again and again.
+    pub const fn of_byte(byte: u8) -> Self {
+        Self(Words::Same(u64::from_le_bytes([byte; 8])))
     }
 
     /// Word `index`, of 8 bytes.
     pub const fn word(self, index: u64) -> u64 {
-        mix(self.0.wrapping_add(GOLDEN.wrapping_mul(index)))
+        match self.0 {
+            Words::Random(key) => mix(key.wrapping_add(GOLDEN.wrapping_mul(index))),
+            Words::Same(word) => word,
+        }
     }
 
     /// Fills `out` with the bytes from `offset` on.

@@ -1,14 +1,14 @@
 use directverbs::verbs::{
-    AccessFlags, AddressVector, AhId, Device, MemoryRegion, MwType, Psn, QKey, QpAttributes, QpInit, QpState,
-    QpType, QueuePair, RKey, RecvRequest, Sge, SharedReceiveQueue, SrqInit, WcOpcode,
+    AccessFlags, AhId, Device, MemoryRegion, MwType, QKey, QpAttributes, QpInit, QpState, QpType, QueuePair,
+    RKey, RecvRequest, Sge, SharedReceiveQueue, SrqInit, WcOpcode,
 };
 use heapless::{Deque, Vec};
 
 use crate::buffers::Buffers;
+use crate::connect::{first_psn, path, transitions};
+use crate::patience::Patience;
 use crate::turn::Stage;
-use crate::{
-    Contact, Error, Job, MAX_BATCH, MAX_INLINE, MAX_SGES, Op, Outstanding, Pattern, Report, WrId, WrKind,
-};
+use crate::{Contact, Error, Job, MAX_BATCH, MAX_INLINE, MAX_SGES, Op, Outstanding, Report, WrId, WrKind};
 
 pub(crate) const BATCH: usize = MAX_BATCH as usize;
 pub(crate) const SGES: usize = BATCH * MAX_SGES as usize;
@@ -16,7 +16,7 @@ pub(crate) const SGES: usize = BATCH * MAX_SGES as usize;
 pub(crate) const REQUESTS: usize = 2 * BATCH + 1;
 
 /// Queue key that both sides use.
-const QKEY: QKey = QKey::truncated(0x1122_3344);
+pub(crate) const QKEY: QKey = QKey::truncated(0x1122_3344);
 
 /// Which side begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,13 +85,11 @@ pub struct Side<D: Device> {
     /// Receive requests posted and not consumed, a bit for each position.
     pub(crate) receives: u32,
     pub(crate) turn_began_ns: u64,
-    pub(crate) last_completion_ns: u64,
-    /// Steps since then that found nothing to do.
-    pub(crate) idle_steps: u64,
+    pub(crate) patience: Patience,
     pub(crate) report: Report,
 }
 
-fn device<E: core::error::Error>(doing: &'static str) -> impl FnOnce(E) -> Error<E> {
+pub(crate) fn device<E: core::error::Error>(doing: &'static str) -> impl FnOnce(E) -> Error<E> {
     move |error| Error::Device { doing, error }
 }
 
@@ -156,12 +154,9 @@ impl<D: Device> Side<D> {
         let mut keys = [RKey::default(); BATCH];
         keys.iter_mut().zip(&windows).for_each(|(key, window)| *key = *window);
         let qp = qps.first().map(D::QueuePair::id).unwrap_or_default();
-        // Near the end of the 24 bits, so that sequence numbers wrap in every longer job.
-        let psn =
-            Psn::MAX.add(0u32.wrapping_sub(Pattern::new(job.seed, role as u64, 0, 0).word(0) as u32 & 0xff));
         let contact = Contact {
             qp,
-            psn,
+            psn: first_psn(job.seed, role),
             qkey: QKEY,
             gid: port.gid,
             mac: port.mac,
@@ -196,8 +191,7 @@ impl<D: Device> Side<D> {
             arrived: 0,
             receives: 0,
             turn_began_ns: 0,
-            last_completion_ns: 0,
-            idle_steps: 0,
+            patience: Patience::default(),
             report: Report::default(),
         })
     }
@@ -216,42 +210,17 @@ impl<D: Device> Side<D> {
     /// The control operation or request that failed.
     pub fn connect(&mut self, dev: &mut D, peer: &Contact) -> Result<(), Error<D::Error>> {
         self.peer = Some(*peer);
-        let path =
-            AddressVector { sgid_index: dev.port().gid_index, ..AddressVector::new(peer.gid, peer.mac) };
-        let (init, rtr, rts) = match self.job.op.qp_type() {
-            QpType::Rc => {
-                let access =
-                    AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_ATOMIC;
-                let rd_atomic = self.contact.rd_atomic.min(peer.rd_atomic);
-                (
-                    QpAttributes { access: Some(access), ..QpAttributes::to(QpState::Init) },
-                    QpAttributes {
-                        path: Some(path),
-                        mtu: Some(self.contact.mtu.min(peer.mtu)),
-                        dest_qp: Some(peer.qp),
-                        rq_psn: Some(peer.psn),
-                        max_dest_rd_atomic: Some(rd_atomic),
-                        min_rnr_timer: Some(12),
-                        ..QpAttributes::to(QpState::Rtr)
-                    },
-                    QpAttributes {
-                        sq_psn: Some(self.contact.psn),
-                        timeout: Some(self.job.timeout),
-                        retry_count: Some(7),
-                        rnr_retry: Some(7),
-                        max_rd_atomic: Some(rd_atomic),
-                        ..QpAttributes::to(QpState::Rts)
-                    },
-                )
-            }
+        let path = path(dev, peer);
+        let [init, rtr, rts] = match self.job.op.qp_type() {
+            QpType::Rc => transitions(&self.contact, peer, path, self.job.timeout),
             _ => {
                 let ah = dev.create_ah(&self.pd, &path).map_err(device("creating an address handle"))?;
                 self.ah = Some(ah);
-                (
+                [
                     QpAttributes { qkey: Some(QKEY), ..QpAttributes::to(QpState::Init) },
                     QpAttributes::to(QpState::Rtr),
                     QpAttributes { sq_psn: Some(self.contact.psn), ..QpAttributes::to(QpState::Rts) },
-                )
+                ]
             }
         };
         self.modify(dev, &init, "moving the queue pair to INIT")?;
@@ -259,7 +228,7 @@ impl<D: Device> Side<D> {
         self.fill_exposed()?;
         self.modify(dev, &rtr, "moving the queue pair to RTR")?;
         self.modify(dev, &rts, "moving the queue pair to RTS")?;
-        self.last_completion_ns = dev.now_ns();
+        self.patience.renew(dev.now_ns());
         self.bind_first()
     }
 

@@ -5,10 +5,7 @@ use directverbs::verbs::{CompletionQueue, Device, Slices, WcFlags, WcOpcode, WcS
 use crate::job::GRH;
 use crate::side::Side;
 use crate::turn::Stage;
-use crate::{DataError, Error, Op, Role, WrId, WrKind};
-
-/// Steps without a completion after which a side gives up even if the device's clock stands still.
-const MAX_IDLE_STEPS: u64 = 50_000_000;
+use crate::{BEFORE_ECHO, DataError, Error, Op, Pattern, Role, WrId, WrKind};
 
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +63,7 @@ impl<D: Device> Side<D> {
                 polled.map_err(|fault| Error::Fault { qp, outstanding: self.outstanding(), fault })?;
             if count > 0 {
                 busy = true;
-                self.last_completion_ns = dev.now_ns();
-                self.idle_steps = 0;
+                self.patience.renew(dev.now_ns());
             }
             for completion in completions.iter().take(count) {
                 self.report.completions += 1;
@@ -81,13 +77,13 @@ impl<D: Device> Side<D> {
         if busy {
             return Ok(Step::Busy);
         }
-        let waited_ns = dev.now_ns().saturating_sub(self.last_completion_ns);
-        self.idle_steps += 1;
-        if waited_ns > self.job.idle_limit_ns || self.idle_steps > MAX_IDLE_STEPS {
-            let (qp, outstanding) = (self.contact().qp, self.outstanding());
-            return Err(Error::TimedOut { qp, outstanding, waited_ns });
+        match self.patience.lose(dev.now_ns(), self.job.idle_limit_ns) {
+            Some(waited_ns) => {
+                let (qp, outstanding) = (self.contact().qp, self.outstanding());
+                Err(Error::TimedOut { qp, outstanding, waited_ns })
+            }
+            None => Ok(Step::Idle),
         }
-        Ok(Step::Idle)
     }
 
     /// Goes on to the next stage, if the present one is over.
@@ -119,7 +115,7 @@ impl<D: Device> Side<D> {
     }
 
     fn observe(&self, observe: &mut impl FnMut(Sample)) {
-        let ns = self.last_completion_ns.saturating_sub(self.turn_began_ns);
+        let ns = self.patience.last_completion_ns.saturating_sub(self.turn_began_ns);
         let iteration = if self.job.op.fetches() { self.sent_turns } else { self.received_turns };
         observe(Sample { iteration, ns, verified_bytes: self.report.verified_bytes });
     }
@@ -245,9 +241,22 @@ impl<D: Device> Side<D> {
         }
     }
 
+    /// Contents of message `message` of the peer's present turn.
+    fn expected(&self, message: u32) -> Pattern {
+        let turn = self.received_turns;
+        match (self.job.echoed, self.role) {
+            (false, role) => self.pattern(role.other(), turn, message),
+            (true, Role::First) => self.pattern(Role::First, turn, message),
+            (true, Role::Second) => match turn.checked_sub(1) {
+                Some(before) => self.pattern(Role::Second, before, message),
+                None => Pattern::of_byte(BEFORE_ECHO),
+            },
+        }
+    }
+
     /// Verifies a message that came into a receive request, or a WRITE with immediate data.
     fn check_message(&self, completion: &WorkCompletion, slot: u32, message: u32) -> Result<u64, DataError> {
-        let pattern = self.pattern(self.role.other(), self.received_turns, message);
+        let pattern = self.expected(message);
         if self.job.op == Op::SendTo {
             let peer = self.peer.map(|p| p.qp).unwrap_or_default();
             value("source queue pair", peer.get().into(), completion.src_qp.get().into())?;
@@ -326,6 +335,6 @@ impl<D: Device> Side<D> {
     }
 }
 
-fn value(what: &'static str, expected: u64, found: u64) -> Result<(), DataError> {
+pub(crate) fn value(what: &'static str, expected: u64, found: u64) -> Result<(), DataError> {
     if expected == found { Ok(()) } else { Err(DataError::Value { what, expected, found }) }
 }

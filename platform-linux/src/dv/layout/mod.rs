@@ -12,14 +12,14 @@ mod svg;
 mod unpack;
 mod words;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use directverbs::description;
 use directverbs::layout::{self, Layout};
 
-use crate::Failure;
+use crate::{Failure, print};
 
 /// Arguments of `dv layout`.
 #[derive(Args)]
@@ -88,14 +88,6 @@ pub fn run(args: &LayoutArgs) -> Result<(), Failure> {
             print(&decode::text(layout, &bytes).map_err(fault)?)
         }
         Command::Check { module, vmlinux, family } => check::run(module, vmlinux.as_deref(), family),
-    }
-}
-
-/// A reader that has seen enough is no failure.
-fn print(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Fault(e.to_string())),
-        _ => Ok(()),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use directverbs::verbs::AccessFlags;
 use directverbs_linux::error::Error;
-use directverbs_linux::objects::{Context, MemoryRegion, ProtectionDomain};
+use directverbs_linux::objects::{CompletionChannel, Context, MemoryRegion, ProtectionDomain};
 use directverbs_linux::uverbs::{Pages, Uhw};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
@@ -19,6 +20,7 @@ use crate::machine::network::DEVICE;
 pub fn checks() -> Vec<Check> {
     vec![
         Check::of(a_child_is_refused_and_destroys_nothing_of_its_parents),
+        Check::of(a_wait_goes_on_after_each_signal_and_no_longer_than_asked),
         Check::of(a_limit_of_the_control_group_is_named),
     ]
 }
@@ -60,6 +62,55 @@ fn a_child_is_refused_and_destroys_nothing_of_its_parents() {
     assert_eq!(&bytes, b"parent");
     region.destroy().expect("it is still there");
     pd.destroy().expect("it is still there");
+}
+
+/// Signals that came.
+static SIGNALS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn count(_: libc::c_int) {
+    SIGNALS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Sends this process a signal again and again, which interrupts system calls; 0 for never.
+fn interrupt_every(microseconds: libc::suseconds_t) {
+    // SAFETY: zeros are a valid value of each.
+    let (mut action, mut timer) =
+        unsafe { (std::mem::zeroed::<libc::sigaction>(), std::mem::zeroed::<libc::itimerval>()) };
+    // Without SA_RESTART, so that system calls end early.
+    action.sa_sigaction = count as extern "C" fn(libc::c_int) as usize;
+    timer.it_interval.tv_usec = microseconds;
+    timer.it_value.tv_usec = microseconds;
+    // SAFETY: the handler only counts; both structures are whole.
+    let done = unsafe {
+        libc::sigaction(libc::SIGALRM, &action, std::ptr::null_mut())
+            | libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut())
+    };
+    assert_eq!(done, 0, "a timer");
+}
+
+fn a_wait_goes_on_after_each_signal_and_no_longer_than_asked() {
+    let limit = Duration::from_millis(60);
+    let context = context();
+    let channel = CompletionChannel::create(&context).expect("a channel");
+    interrupt_every(2000);
+    let waits: [&dyn Fn() -> bool; 2] =
+        [&|| context.next_event(Some(limit)).expect("a wait").is_none(), &|| {
+            channel.next(Some(limit)).expect("a wait").is_none()
+        }];
+    for wait in waits {
+        let (before, began) = (SIGNALS.load(Ordering::Relaxed), Instant::now());
+        assert!(wait(), "there is nothing to come");
+        let (came, lasted) = (SIGNALS.load(Ordering::Relaxed) - before, began.elapsed());
+        assert!(came > 1 && lasted >= limit && lasted < limit * 10, "{came} signals, {lasted:?}");
+    }
+    // Calls that the kernel restarts or that cannot be interrupted go on as well.
+    for _ in 0..50 {
+        let pd = ProtectionDomain::alloc(&context, Uhw::none()).expect("a protection domain");
+        let pages = Arc::new(Pages::new(&kernel(), 1 << 20).expect("memory"));
+        let region = MemoryRegion::register(&pd, &pages, 0..1 << 20, AccessFlags::LOCAL_WRITE);
+        region.expect("a region").destroy().expect("it is there");
+    }
+    interrupt_every(0);
 }
 
 fn a_limit_of_the_control_group_is_named() {

@@ -7,5 +7,6 @@ pub mod fuzz;
 pub mod layout;
 pub mod no_panic;
 pub mod oracle;
+pub mod programs;
 pub mod rdma_core;
 pub mod tshark;

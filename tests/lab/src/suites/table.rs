@@ -26,9 +26,9 @@ pub const SUITES: &[Suite] = &[
     suite("docs", "the README's and all other examples", &[], Run::Tests(&["--workspace", "--doc"])),
     suite(
         "workload",
-        "the workload over a device that lies",
+        "the workload and its streams over a device that lies",
         &[],
-        Run::Tests(&["--workspace", "--test", "verification"]),
+        Run::Tests(&["--workspace", "--test", "verification", "--test", "streams"]),
     ),
     suite(
         "softnic",
@@ -57,6 +57,12 @@ pub const SUITES: &[Suite] = &[
         Run::Tests(&["--workspace", "--test", "uverbs_*"]),
     ),
     suite(
+        "programs",
+        "ibv_devinfo and ibv_rc_pingpong, unmodified, over the made-up kernel",
+        &[Need::Providers],
+        Run::Checks(checks::programs::run),
+    ),
+    suite(
         "dv-tests",
         "the dv command line",
         &[Need::Compilers, Need::Clang],
@@ -78,7 +84,7 @@ pub const SUITES: &[Suite] = &[
         "matrix",
         "workload: family x mode x operation x size x inline x SGEs x SRQ, with faults, vendors mixed",
         &[],
-        Run::Tests(&["--workspace", "--test", "matrix"]),
+        Run::Tests(&["--workspace", "--test", "matrix*"]),
     ),
     suite(
         "hostile",

@@ -11,7 +11,7 @@ use super::ours::QpSpec;
 use super::theirs::Theirs;
 use crate::case::{Allowance, Allowed, CaseResult, Exception, Observed, Outcome, Report, Rng, judge};
 use crate::ibv::Context;
-use crate::preload;
+use preload::anonymous_bytes;
 
 /// Bytes that the provider remembers of a request.
 const RECORD_BYTES: u64 = 40;
@@ -87,9 +87,9 @@ fn any(rng: &mut Rng, most: u32) -> u32 {
 
 /// Runs `f`, and counts the bytes of memory that the provider maps in it.
 fn mapping<T>(f: impl FnOnce() -> T) -> (T, u64) {
-    let before = preload::anonymous_bytes();
+    let before = anonymous_bytes();
     let made = f();
-    (made, (preload::anonymous_bytes() - before) as u64)
+    (made, (anonymous_bytes() - before) as u64)
 }
 
 fn outcome<T, E>(result: &Result<T, E>) -> Outcome {

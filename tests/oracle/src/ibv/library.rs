@@ -96,7 +96,7 @@ impl Library {
     /// # Errors
     /// A library is missing, or is not of version 65.
     pub fn load() -> Result<Self> {
-        crate::preload::link();
+        crate::uverbs::registry::install();
         // SAFETY: the libraries' constructors register the providers and do nothing else.
         let open = |name: &'static str| unsafe {
             Handle::open(Some(name), RTLD_NOW | RTLD_GLOBAL).map_err(|source| Error::Load { name, source })

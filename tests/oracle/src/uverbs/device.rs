@@ -7,7 +7,6 @@ use super::config::{Config, Ids, Limits};
 use super::memory::{Page, Region, Store};
 use super::objects::{Cq, Objects, Qp, Srq};
 use super::{Errno, bnxt_re, ioctl, trap, write};
-use crate::preload;
 
 /// A context of a made-up device, as its maker sees it. It lives on when the provider has closed it.
 #[derive(Clone, Debug)]

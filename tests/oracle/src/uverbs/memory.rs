@@ -5,7 +5,6 @@ use std::ptr::NonNull;
 
 use super::trap;
 use super::{Errno, Traps};
-use crate::preload;
 
 /// A page, or for controller memory a queue, of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

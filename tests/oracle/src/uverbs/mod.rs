@@ -9,7 +9,7 @@
 //!
 //! What one has to know about the two providers:
 //! - libionic matches by driver id only, and bnxt_re's table of PCI ids lacks BCM5760x, so both are found through the
-//!   driver id that RDMA netlink tells ([`netlink`]).
+//!   driver id that RDMA netlink tells ([`preload::netlink`]).
 //! - A bnxt_re provider keeps page size, CQE size and device limits per device, not per context: contexts of different
 //!   configurations may follow one another, but must not be used at the same time.
 //! - libionic arms a completion queue only if it has a completion channel, and in the next poll.
@@ -25,7 +25,6 @@ mod ioctl;
 pub mod ionic;
 mod lifecycle;
 mod memory;
-pub mod netlink;
 mod objects;
 pub mod registry;
 pub mod sysfs;

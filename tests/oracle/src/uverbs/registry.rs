@@ -1,12 +1,12 @@
 //! Which descriptors are ours.
 
-use std::ffi::{CStr, c_int};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ffi::{CStr, CString, c_int};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::netlink::Netlink;
-use super::{Config, Device, Errno, Family, bnxt_re, ionic};
-use crate::preload;
+use preload::{Hooks, Listed};
+
+use super::{Config, Device, Errno, Family, bnxt_re, ionic, sysfs, trap};
 
 /// Stands behind the descriptor of a made-up device: a character device that every machine has.
 pub const STAND_IN: &CStr = c"/dev/null";
@@ -15,21 +15,15 @@ const DIRECTORY: &str = "/dev/infiniband/";
 /// Descriptors from here on are never ours.
 const DESCRIPTORS: usize = 4096;
 
-const OTHER: u8 = 0;
-const DEVICE: u8 = 1;
-const NETLINK: u8 = 2;
-
-/// Asked on every call of an interposed function, so without a lock.
-static KINDS: [AtomicU8; DESCRIPTORS] = [const { AtomicU8::new(OTHER) }; DESCRIPTORS];
+/// Whether a descriptor is a device's. Asked on every call of an interposed function, so without a lock.
+static DEVICES: [AtomicBool; DESCRIPTORS] = [const { AtomicBool::new(false) }; DESCRIPTORS];
 
 struct Registry {
     configs: [Option<Config>; Family::ALL.len()],
     devices: Vec<(c_int, Device)>,
-    netlinks: Vec<(c_int, Arc<Netlink>)>,
 }
 
-static REGISTRY: Mutex<Registry> =
-    Mutex::new(Registry { configs: [const { None }; 2], devices: Vec::new(), netlinks: Vec::new() });
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { configs: [const { None }; 2], devices: Vec::new() });
 
 /// A panic in a test leaves the tables whole.
 fn registry() -> MutexGuard<'static, Registry> {
@@ -59,7 +53,7 @@ pub(crate) fn open(path: &CStr) -> Option<Result<c_int, Errno>> {
     let at = [libc::AT_FDCWD as usize, STAND_IN.as_ptr() as usize, flags as usize, 0, 0, 0];
     // SAFETY: the path is a string.
     let fd = unsafe { preload::syscall(libc::SYS_openat, at) } as c_int;
-    if !mark(fd, DEVICE) {
+    if !mark(fd, true) {
         preload::close(fd);
         return Some(Err(libc::EMFILE));
     }
@@ -72,44 +66,77 @@ pub(crate) fn open(path: &CStr) -> Option<Result<c_int, Errno>> {
     Some(Ok(fd))
 }
 
-fn mark(fd: c_int, kind: u8) -> bool {
-    let slot = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
-    slot.inspect(|slot| slot.store(kind, Ordering::Release)).is_some()
+fn mark(fd: c_int, device: bool) -> bool {
+    let slot = usize::try_from(fd).ok().and_then(|fd| DEVICES.get(fd));
+    slot.inspect(|slot| slot.store(device, Ordering::Release)).is_some()
 }
 
-fn kind(fd: c_int) -> u8 {
-    let slot = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
-    slot.map_or(OTHER, |slot| slot.load(Ordering::Acquire))
+fn is_marked(fd: c_int) -> bool {
+    let slot = usize::try_from(fd).ok().and_then(|fd| DEVICES.get(fd));
+    slot.is_some_and(|slot| slot.load(Ordering::Acquire))
 }
 
 /// The device behind a descriptor.
 pub fn device(fd: c_int) -> Option<Device> {
-    if kind(fd) != DEVICE {
+    if !is_marked(fd) {
         return None;
     }
     registry().devices.iter().find(|(of, _)| *of == fd).map(|(_, device)| device.clone())
 }
 
-pub(crate) fn add_netlink(fd: c_int) {
-    if mark(fd, NETLINK) {
-        registry().netlinks.push((fd, Arc::default()));
-    }
+/// The made-up devices behind the interposed functions.
+struct Oracle;
+
+/// Makes calls on the made-up devices end here. A program must do it before it loads the library.
+pub fn install() {
+    preload::link();
+    // There are no other hooks: whoever was first has installed these.
+    let _ = preload::install(&Oracle);
 }
 
-pub(crate) fn netlink(fd: c_int) -> Option<Arc<Netlink>> {
-    if kind(fd) != NETLINK {
-        return None;
+impl Hooks for Oracle {
+    fn devices(&self) -> Vec<Listed> {
+        let listed = |(index, family): (usize, Family)| Listed {
+            name: family.device_name().into(),
+            uverbs: family.device_name().into(),
+            driver_id: family.driver_id(),
+            guid: (index as u64 + 1).to_ne_bytes(),
+        };
+        Family::ALL.into_iter().enumerate().map(listed).collect()
     }
-    registry().netlinks.iter().find(|(of, _)| *of == fd).map(|(_, netlink)| netlink.clone())
-}
 
-/// The descriptor is ours no longer.
-pub(crate) fn close(fd: c_int) {
-    if kind(fd) == OTHER {
-        return;
+    fn open(&self, path: &CStr) -> Option<Result<c_int, Errno>> {
+        open(path).or_else(|| sysfs::open(path))
     }
-    mark(fd, OTHER);
-    let mut registry = registry();
-    registry.devices.retain(|(of, _)| *of != fd);
-    registry.netlinks.retain(|(of, _)| *of != fd);
+
+    fn stat_instead(&self, path: &CStr) -> Option<CString> {
+        is_device(path).then(|| STAND_IN.into())
+    }
+
+    fn close(&self, fd: c_int) -> bool {
+        if is_marked(fd) {
+            mark(fd, false);
+            registry().devices.retain(|(of, _)| *of != fd);
+        }
+        false
+    }
+
+    unsafe fn write(&self, fd: c_int, bytes: &[u8]) -> Option<Result<(), Errno>> {
+        // SAFETY: the caller's.
+        device(fd).map(|device| unsafe { device.write(bytes) })
+    }
+
+    unsafe fn ioctl(&self, fd: c_int, request: u64, argument: *mut u8) -> Option<Result<(), Errno>> {
+        // SAFETY: the caller's.
+        device(fd).map(|device| unsafe { device.ioctl(request, argument) })
+    }
+
+    fn mmap(&self, fd: c_int, len: usize, prot: c_int, offset: u64) -> Option<Result<usize, Errno>> {
+        device(fd).map(|device| device.mmap(len, prot, offset))
+    }
+
+    unsafe fn munmap(&self, at: usize, len: usize) -> bool {
+        trap::forget(at, len);
+        false
+    }
 }

@@ -4,7 +4,6 @@
 use std::ffi::{CStr, c_int};
 
 use super::{Errno, Family};
-use crate::preload;
 
 /// Version of the firmware that libionic reads here.
 pub const FIRMWARE: &str = "1.117.5-a-77";
@@ -84,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_file_of_a_made_up_device_is_read_like_any_other() {
-        preload::link();
+        super::super::registry::install();
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let of = |family: Family, file: &str| read(&format!("{INFINIBAND}{}/{file}", family.device_name()));
         for family in Family::ALL {

@@ -20,7 +20,7 @@ static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn open(config: impl Into<Config>) -> Opened {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    crate::preload::link();
+    registry::install();
     let config = config.into();
     let path = format!("/dev/infiniband/{}", config.family().device_name());
     registry::configure(config);

@@ -13,6 +13,7 @@ use super::Line;
 const ALL: u16 = (libc::ETH_P_ALL as u16).to_be();
 
 /// A packet socket on an interface that takes frames to all addresses.
+#[derive(Debug)]
 pub struct Interface(OwnedFd);
 
 impl Interface {

@@ -78,7 +78,7 @@ pub const METHODS: &[Method] = &[
         DEVICE,
         6,
         "QUERY_GID_ENTRY",
-        &[Attr::value(0, 4), Attr::value(1, 4), Attr::flags(2), Attr::growing_out(3, 32, 32)],
+        &[Attr::constant(0), Attr::constant(1), Attr::flags(2), Attr::growing_out(3, 32, 32)],
         methods::query_gid_entry,
     ),
     Method::new(PD, 0, "PD_DESTROY", &[Attr::destroyed(ObjectKind::Pd, 0)], session::nothing_more),
@@ -191,7 +191,8 @@ pub const METHODS: &[Method] = &[
             Attr::value(2, 8),
             Attr::value(3, 8),
             Attr::value(4, 8),
-            Attr::new(5, Kind::RawFile),
+            // A value, unlike descriptors elsewhere.
+            Attr::value(5, 4),
             Attr::flags(6).required(),
             Attr::out(7, 4),
             Attr::out(8, 4),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::files::outcome;
 use super::raw;
-use crate::uverbs::{registry, trap};
+use crate::hooks::hooks;
 
 /// Bytes of anonymous mappings that were made through [`mmap`].
 static ANONYMOUS: AtomicUsize = AtomicUsize::new(0);
@@ -30,9 +30,9 @@ pub unsafe extern "C" fn mmap(
     offset: i64,
 ) -> *mut c_void {
     if flags & libc::MAP_ANONYMOUS == 0
-        && let Some(device) = registry::device(fd)
+        && let Some(mapped) = hooks().and_then(|hooks| hooks.mmap(fd, len, prot, offset as u64))
     {
-        return outcome(device.mmap(len, prot, offset as u64)) as *mut c_void;
+        return outcome(mapped) as *mut c_void;
     }
     // SAFETY: the caller's.
     let mapped = unsafe { raw::mmap(addr, len, prot, flags, fd, offset) };
@@ -65,7 +65,10 @@ pub unsafe extern "C" fn mmap64(
 /// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(addr: *mut c_void, len: usize) -> c_int {
-    trap::forget(addr as usize, len);
+    // SAFETY: the caller's.
+    if hooks().is_some_and(|hooks| unsafe { hooks.munmap(addr as usize, len) }) {
+        return 0;
+    }
     // SAFETY: the caller's.
     unsafe { raw::munmap(addr, len) }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Errno, Family};
+use crate::hooks::{Errno, Listed};
 
 /// Protocol number of the socket.
 pub const NETLINK_RDMA: c_int = 20;
@@ -40,12 +40,18 @@ const CHARDEV: u64 = 1 << 8 | 3;
 const NODE_CA: u8 = 1;
 
 /// An RDMA netlink socket: the answers not yet read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Netlink {
+    devices: Vec<Listed>,
     answers: Mutex<VecDeque<Vec<u8>>>,
 }
 
 impl Netlink {
+    /// A socket that tells of `devices`.
+    pub fn new(devices: Vec<Listed>) -> Self {
+        Self { devices, answers: Mutex::default() }
+    }
+
     /// Answers the question in `message`.
     ///
     /// # Safety
@@ -60,7 +66,7 @@ impl Netlink {
                 std::slice::from_raw_parts(piece.iov_base.cast::<u8>(), piece.iov_len)
             });
         }
-        let answers = answer(&bytes).ok_or(libc::EINVAL)?;
+        let answers = answer(&self.devices, &bytes).ok_or(libc::EINVAL)?;
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).extend(answers);
         Ok(bytes.len())
     }
@@ -146,25 +152,23 @@ fn attribute(body: &mut Vec<u8>, id: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-fn name(body: &mut Vec<u8>, id: u16, family: Family) {
-    let mut name = family.device_name().as_bytes().to_vec();
-    name.push(0);
-    attribute(body, id, &name);
+fn name(body: &mut Vec<u8>, id: u16, name: &str) {
+    attribute(body, id, &[name.as_bytes(), &[0]].concat());
 }
 
 /// Answers to one question; `None` if it is too short to be one.
-fn answer(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+fn answer(devices: &[Listed], bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let question = Question::parse(bytes)?;
     let mut body = Vec::new();
     match question.kind.checked_sub(CLIENT) {
         Some(GET) => {
             let mut answers = Vec::new();
-            for (index, family) in Family::ALL.into_iter().enumerate() {
+            for (index, device) in devices.iter().enumerate() {
                 let mut body = Vec::new();
                 attribute(&mut body, attribute::DEV_INDEX, &(index as u32).to_ne_bytes());
-                name(&mut body, attribute::DEV_NAME, family);
+                name(&mut body, attribute::DEV_NAME, &device.name);
                 attribute(&mut body, attribute::PORT_INDEX, &1u32.to_ne_bytes());
-                attribute(&mut body, attribute::NODE_GUID, &(index as u64 + 1).to_ne_bytes());
+                attribute(&mut body, attribute::NODE_GUID, &device.guid);
                 attribute(&mut body, attribute::DEV_NODE_TYPE, &[NODE_CA]);
                 answers.push(question.message(question.kind, NLM_F_MULTI, &body));
             }
@@ -173,11 +177,11 @@ fn answer(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
         }
         Some(GET_CHARDEV) => {
             let index = question.number(attribute::DEV_INDEX)? as usize;
-            if let Some(&family) = Family::ALL.get(index) {
-                name(&mut body, attribute::CHARDEV_NAME, family);
+            if let Some(device) = devices.get(index) {
+                name(&mut body, attribute::CHARDEV_NAME, &device.uverbs);
                 attribute(&mut body, attribute::CHARDEV_ABI, &1u64.to_ne_bytes());
                 attribute(&mut body, attribute::CHARDEV, &CHARDEV.to_ne_bytes());
-                attribute(&mut body, attribute::UVERBS_DRIVER_ID, &family.driver_id().to_ne_bytes());
+                attribute(&mut body, attribute::UVERBS_DRIVER_ID, &device.driver_id.to_ne_bytes());
                 return Some(vec![question.message(question.kind, 0, &body)]);
             }
             body.extend_from_slice(&(-libc::ENODEV).to_ne_bytes());
@@ -201,17 +205,27 @@ mod tests {
         asker.message(CLIENT + command, 0, attributes)
     }
 
+    fn devices() -> Vec<Listed> {
+        let device = |name: &str, driver_id| Listed {
+            name: name.into(),
+            uverbs: format!("uverbs_{name}"),
+            driver_id,
+            guid: [1; 8],
+        };
+        vec![device("one", 6), device("other", 21)]
+    }
+
     #[test]
     fn a_dump_names_both_devices_and_ends() {
-        let answers = answer(&question(GET, &[])).unwrap();
+        let answers = answer(&devices(), &question(GET, &[])).unwrap();
         assert_eq!(answers.len(), 3);
         for (index, answer) in answers.iter().enumerate() {
             let parsed = Question::parse(answer).unwrap();
             assert_eq!((parsed.sequence, parsed.port), (77, 5));
-            match Family::ALL.get(index) {
-                Some(family) => {
+            match devices().get(index) {
+                Some(device) => {
                     assert_eq!(parsed.number(attribute::DEV_INDEX), Some(index as u32));
-                    let name = family.device_name().as_bytes();
+                    let name = device.name.as_bytes();
                     assert!(answer.windows(name.len()).any(|window| window == name));
                 }
                 None => assert_eq!(parsed.kind, NLMSG_DONE),
@@ -221,19 +235,19 @@ mod tests {
 
     #[test]
     fn a_character_device_tells_its_driver() {
-        for (index, family) in Family::ALL.into_iter().enumerate() {
+        for (index, device) in devices().iter().enumerate() {
             let mut asked = Vec::new();
             attribute(&mut asked, attribute::DEV_INDEX, &(index as u32).to_ne_bytes());
-            let answers = answer(&question(GET_CHARDEV, &asked)).unwrap();
+            let answers = answer(&devices(), &question(GET_CHARDEV, &asked)).unwrap();
             let parsed = Question::parse(&answers[0]).unwrap();
-            assert_eq!(parsed.number(attribute::UVERBS_DRIVER_ID), Some(family.driver_id()));
+            assert_eq!(parsed.number(attribute::UVERBS_DRIVER_ID), Some(device.driver_id));
         }
     }
 
     #[test]
     fn a_question_that_nobody_knows_is_an_error() {
-        let answers = answer(&question(1000, &[])).unwrap();
+        let answers = answer(&devices(), &question(1000, &[])).unwrap();
         assert_eq!(Question::parse(&answers[0]).unwrap().kind, NLMSG_ERROR);
-        assert_eq!(answer(&[1, 2, 3]), None);
+        assert_eq!(answer(&[], &[1, 2, 3]), None);
     }
 }
