@@ -136,12 +136,23 @@ fn find<H: Host>(host: &H) -> Result<H::Bar, Cause> {
         Ok(()) | Err(ResetError::Unsupported) => {}
         Err(error) => return Err(error.into()),
     }
-    command::enable(host.config(), PciCommand::MEMORY);
+    switch_on(host, PciCommand::MEMORY)?;
     let len = host.bar_len(0);
     if len < BAR0_BYTES as u64 {
         return Err(Cause::Registers(len));
     }
     Ok(host.map_bar(0, 0, BAR0_BYTES, Caching::Uncached)?)
+}
+
+/// Gives the device what it may do, and looks whether it has taken that: without, everything else fails for no reason that
+/// can be seen.
+fn switch_on<H: Host>(host: &H, bits: PciCommand) -> Result<(), Cause> {
+    command::enable(host.config(), bits);
+    let now = command::get(host.config());
+    if now.contains(bits) {
+        return Ok(());
+    }
+    Err(Cause::Answer { what: "command register", given: now.bits().into() })
 }
 
 /// Takes bus mastering from the device; what was abandoned is freed. A device that does not come to rest keeps it.
@@ -194,7 +205,7 @@ impl<H: Host> Session<H> {
 
     fn bring_up(&mut self) -> Result<(), Cause> {
         self.link.command(&DevResetCmd::ZERO, &[], &mut [])?;
-        command::enable(self.host().config(), PciCommand::BUS_MASTER);
+        switch_on(self.host(), PciCommand::BUS_MASTER)?;
         let driver = DrvIdentity::new("directverbs", env!("CARGO_PKG_VERSION"));
         let data = driver.as_bytes().get(..DRV_IDENTITY_BYTES).unwrap_or_default();
         let device: DevIdentity = self.ask(&DevIdentifyCmd::new(), data, DEV_IDENTITY_BYTES)?;

@@ -1,13 +1,13 @@
 //! ionic without an operating system: the workload over bring-up, control channels and datapath of software NICs.
 
-mod bare_pair;
+mod ionic_bare_parts;
 
-use bare_pair::{devices, rig};
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs_bare::ionic::Config;
 use directverbs_softnic::fabric::FabricOptions;
 use directverbs_softnic::fault::FaultPlan;
 use directverbs_workload::{Job, Op, run_pair};
+use ionic_bare_parts::rig::{devices, rig};
 
 const VERSIONS: [RdmaVersion; 2] = [RdmaVersion::V1, RdmaVersion::V2];
 const LOSSLESS: FabricOptions = FabricOptions { seed: 1, faults: FaultPlan::NONE, threaded: false };

@@ -21,6 +21,16 @@ pub struct Rig {
 impl Rig {
     /// Plugs the `nth` NIC into `fabric`.
     pub fn plug(fabric: &Fabric, version: RdmaVersion, nth: u8) -> Self {
+        Self::plug_changed(fabric, version, nth, |_| {})
+    }
+
+    /// The same, of which `change` has changed what it tells.
+    pub fn plug_changed(
+        fabric: &Fabric,
+        version: RdmaVersion,
+        nth: u8,
+        change: impl FnOnce(&mut ControlConfig),
+    ) -> Self {
         let gid = Gid::v4(Ipv4Addr::new(10, 0, 0, nth));
         let nic = NicConfig {
             mac: Mac([2, 0, 0, 0, 0, nth]),
@@ -29,9 +39,11 @@ impl Rig {
             device_memory: 0,
             all_memory_key: Some(RKey::truncated(0)),
         };
+        let mut config = ControlConfig::new(version, nic);
+        change(&mut config);
         let mut handle = None;
         let slot = Slot::plug(fabric, Trace::default(), |port| {
-            let function = IonicFunction::attach(fabric, port, ControlConfig::new(version, nic));
+            let function = IonicFunction::attach(fabric, port, config);
             handle = Some(function.nic().clone());
             Box::new(function)
         });
