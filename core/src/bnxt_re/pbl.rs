@@ -145,14 +145,15 @@ impl PblPlan {
         self.level as u8 | self.shift << 2
     }
 
-    /// Writes the list into `memory` at device address `address`, and gives the address for the device. `page` tells where
-    /// a page is.
+    /// Writes the list into `memory`, from its byte `at` on, which the device has at `address`, and gives the address for the
+    /// device. `page` tells where a page is.
     ///
     /// # Errors
     /// The memory is too short, or an address is none of a page. Then the list may be partly written.
     pub fn write(
         &self,
         memory: &mut RingMemory<'_>,
+        at: usize,
         address: u64,
         kind: Use,
         page: impl Fn(u32) -> u64,
@@ -160,18 +161,17 @@ impl PblPlan {
         if self.level == Level::Page {
             return aligned("page", page(0), 1 << self.shift);
         }
-        memory.check("page list", self.bytes() as usize, 8)?;
+        memory.check("page list", at.saturating_add(self.bytes() as usize), 8)?;
+        aligned("place of a page list", at as u64, 8)?;
         aligned("page list", address, PAGE)?;
         for i in 0..self.pages {
-            let at = aligned("page", page(i), 1 << self.shift)?;
-            memory.store_release(8 * i as usize, at | VALID | marks(kind, i, self.pages));
+            let page = aligned("page", page(i), 1 << self.shift)?;
+            memory.store_release(at + 8 * i as usize, page | VALID | marks(kind, i, self.pages));
         }
         let first_directory = address + u64::from(self.lists) * PAGE;
-        for i in 0..self.lists {
-            if self.level == Level::Directory {
-                let at = address + u64::from(i) * PAGE;
-                memory.store_release((self.lists as usize * PAGE as usize) + 8 * i as usize, at | VALID);
-            }
+        for i in (0..self.lists).filter(|_| self.level == Level::Directory) {
+            let list = address + u64::from(i) * PAGE;
+            memory.store_release(at + self.lists as usize * PAGE as usize + 8 * i as usize, list | VALID);
         }
         Ok(if self.level == Level::Directory { first_directory } else { address })
     }
@@ -206,7 +206,7 @@ mod tests {
         let mut words = vec![0u64; plan.bytes() as usize / 8];
         let bytes = zerocopy::IntoBytes::as_mut_bytes(words.as_mut_slice());
         let mut memory = RingMemory::new(bytes);
-        let root = plan.write(&mut memory, BASE, kind, |i| 0x4000_0000 + u64::from(i) * PAGE).unwrap();
+        let root = plan.write(&mut memory, 0, BASE, kind, |i| 0x4000_0000 + u64::from(i) * PAGE).unwrap();
         (root, words)
     }
 
@@ -260,11 +260,11 @@ mod tests {
         let plan = PblPlan::new(2 * PAGE, 12).unwrap();
         let mut short = [0u64; 4];
         let mut memory = RingMemory::new(zerocopy::IntoBytes::as_mut_bytes(short.as_mut_slice()));
-        assert!(plan.write(&mut memory, BASE, Use::Ring, |_| 0).is_err());
+        assert!(plan.write(&mut memory, 0, BASE, Use::Ring, |_| 0).is_err());
         let mut page = vec![0u64; 512];
         let mut memory = RingMemory::new(zerocopy::IntoBytes::as_mut_bytes(page.as_mut_slice()));
-        assert!(plan.write(&mut memory, BASE + 8, Use::Ring, |_| 0).is_err());
-        assert!(plan.write(&mut memory, BASE, Use::Ring, |_| 1).is_err());
+        assert!(plan.write(&mut memory, 0, BASE + 8, Use::Ring, |_| 0).is_err());
+        assert!(plan.write(&mut memory, 0, BASE, Use::Ring, |_| 1).is_err());
         assert_eq!(PblPlan::new(1, 14).unwrap().attribute(), None);
         assert_eq!(page_shift(6), None);
     }

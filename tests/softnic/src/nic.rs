@@ -164,6 +164,11 @@ impl<F: FrontEnd> Nic<F> {
         self.hardware.engine.destroy_ah(ah)
     }
 
+    /// Sets entry `index` of the GID table; an unspecified GID clears it.
+    pub fn set_gid(&mut self, index: usize, gid: Gid) {
+        self.hardware.engine.set_gid(index, gid);
+    }
+
     /// Creates a completion queue.
     pub fn create_cq(&mut self, config: &CqConfig) -> Result<CqId, DeviceError> {
         let cq = self.hardware.engine.create_cq(config.id)?;

@@ -75,6 +75,15 @@ impl Engine {
         Some(index)
     }
 
+    /// Sets entry `index` of the table.
+    pub(crate) fn set_gid(&mut self, index: usize, gid: Gid) {
+        let gids = &mut self.parts.config.gids;
+        if gids.len() <= index {
+            gids.resize(index + 1, Gid::default());
+        }
+        gids[index] = gid;
+    }
+
     pub(crate) fn create_pd(&mut self) -> Result<PdId, DeviceError> {
         self.pds.insert(None, Users::default()).map(PdId::truncated)
     }
@@ -98,7 +107,7 @@ impl Engine {
 
     pub(crate) fn create_ah(&mut self, config: &AhConfig) -> Result<AhId, DeviceError> {
         self.pds.get(config.pd.get())?;
-        if self.parts.config.gids.get(usize::from(config.path.sgid_index)).is_none() {
+        if self.parts.config.gid(usize::from(config.path.sgid_index)).is_none() {
             return Err(DeviceError::Invalid("no GID with the path's sgid_index"));
         }
         let handle = AddressHandle { pd: config.pd, path: config.path };
