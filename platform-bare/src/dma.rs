@@ -139,6 +139,24 @@ impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
         Ok(Self { queue: ManuallyDrop::new(queue), blocks: ManuallyDrop::new(blocks) })
     }
 
+    /// Makes another queue of it, over the same blocks. If that fails, they are abandoned.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn try_map<R, E>(self, change: impl FnOnce(Q) -> Result<R, E>) -> Result<Owned<R, D, N>, E> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: neither is used again, as `this` is never dropped.
+        let (queue, blocks) =
+            unsafe { (ManuallyDrop::take(&mut this.queue), ManuallyDrop::take(&mut this.blocks)) };
+        match change(queue) {
+            Ok(queue) => Ok(Owned { queue: ManuallyDrop::new(queue), blocks: ManuallyDrop::new(blocks) }),
+            Err(error) => {
+                blocks.into_iter().for_each(D::abandon);
+                Err(error)
+            }
+        }
+    }
+
     /// Device addresses of the blocks.
     pub fn device_addresses(&self) -> [u64; N] {
         self.blocks.each_ref().map(D::device_address)

@@ -4,6 +4,8 @@
 #[cfg(test)]
 extern crate std;
 
+#[cfg(feature = "bnxt-re")]
+pub mod bnxt_re;
 pub mod clock;
 pub mod dma;
 pub mod host;

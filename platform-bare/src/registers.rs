@@ -64,7 +64,7 @@ impl MapError {
 /// Values are numbers: the device's little-endian byte order is the implementation's business. Offsets count in bytes from
 /// the start of the mapping and are multiples of the access's size. An access outside of the mapping does what one that no
 /// device answers does: loads give all ones, stores do nothing.
-pub trait Registers: Clone {
+pub trait Registers: Clone + core::fmt::Debug {
     /// Length in bytes.
     fn len(&self) -> usize;
 
@@ -170,7 +170,7 @@ mod tests {
     use std::vec::Vec;
 
     /// Records 32-bit accesses; what is read is the offset.
-    #[derive(Clone, Default)]
+    #[derive(Clone, Debug, Default)]
     struct Recorder(Rc<RefCell<Vec<(usize, u64)>>>);
 
     impl Registers for Recorder {

@@ -2,7 +2,9 @@
 
 use directverbs::bnxt_re::hwrm::error::HwrmStatus;
 use directverbs::bnxt_re::hwrm::mailbox::{MAX_WINDOW, decode};
-use directverbs::bnxt_re::hwrm::message::{HwrmCmdHdr, HwrmRespHdr, HwrmShortInput, NONE, SHORT_SIGNATURE};
+use directverbs::bnxt_re::hwrm::message::{
+    HwrmCmdHdr, HwrmRespHdr, HwrmShortInput, NONE, Response, SHORT_SIGNATURE,
+};
 use directverbs::bnxt_re::hwrm::req_type::ReqType;
 use zerocopy::{FromBytes, IntoBytes, little_endian as le};
 
@@ -26,7 +28,7 @@ pub(super) struct Hwrm {
     pub registered: bool,
     /// What the driver has reserved.
     pub reserved: Reserved,
-    /// A command answered as busy: the next time it is done.
+    /// Statistics contexts.
     pub stat_contexts: std::collections::BTreeSet<u32>,
 }
 
@@ -243,18 +245,6 @@ pub(super) fn with(len: usize, values: &[(usize, &[u8])]) -> Vec<u8> {
 }
 
 /// The payload of a whole response.
-pub(super) fn payload(response: &impl ResponseBytes) -> Vec<u8> {
-    response.bytes()[size_of::<HwrmRespHdr>()..].to_vec()
-}
-
-/// A response as bytes.
-pub(super) trait ResponseBytes {
-    /// Its bytes, with the header.
-    fn bytes(&self) -> &[u8];
-}
-
-impl<R: directverbs::bnxt_re::hwrm::message::Response> ResponseBytes for R {
-    fn bytes(&self) -> &[u8] {
-        self.as_bytes()
-    }
+pub(super) fn payload(response: &impl Response) -> Vec<u8> {
+    response.as_bytes()[size_of::<HwrmRespHdr>()..].to_vec()
 }

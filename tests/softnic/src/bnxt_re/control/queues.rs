@@ -18,7 +18,7 @@ use super::channel::{Outcome, Reply};
 use super::chip::{MAX_CQ, MAX_RD_ATOMIC, MAX_SRQ};
 use super::function::BnxtFunction;
 use super::list::{List, ListError};
-use crate::bnxt_re::control::queries::MAX_SGES;
+use super::queries::MAX_SGES;
 use crate::device::{CqConfig, DeviceError, Memory, Notification, QpConfig, RingConfig, SrqConfig};
 
 /// Bytes of a CQE.
