@@ -18,6 +18,9 @@ pub mod pci;
 pub mod region;
 pub mod registers;
 
+/// Orders what the processor and a device see of each other.
+pub use directverbs::queue::barrier;
+
 pub use clock::{Clock, Deadline, Timeout};
 pub use dma::{DmaError, DmaMemory, Owned};
 pub use host::Host;

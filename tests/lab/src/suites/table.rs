@@ -151,6 +151,12 @@ pub const SUITES: &[Suite] = &[
         Run::Checks(vm::linux::suite),
     ),
     suite(
+        "vm-unikernel",
+        "guests without an operating system: our image on PC and aarch64, over vfio-user",
+        vm::unikernel::NEEDS,
+        Run::Checks(vm::unikernel::suite),
+    ),
+    suite(
         "bench",
         "what posts and polls cost beside the C providers: no must is missed",
         checks::bench::NEEDS,
