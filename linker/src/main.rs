@@ -1,4 +1,5 @@
-//! The example image: boots without an operating system, finds the functions on the PCI bus, and tries those that it knows.
+//! The example image: boots without an operating system, brings up the NICs that it finds on the PCI bus, and runs
+//! the workload on them.
 //!
 //! Everything that it uses is in its image: no heap, no firmware tables, no interrupts. `cargo lab vm unikernel` builds and
 //! runs it.
@@ -17,6 +18,8 @@ mod console;
 mod copier;
 #[cfg(target_os = "none")]
 mod memory;
+#[cfg(target_os = "none")]
+mod nics;
 #[cfg(target_os = "none")]
 mod report;
 #[cfg(target_os = "none")]

@@ -3,43 +3,61 @@
 use core::fmt;
 
 use directverbs_bare::identity::Identity;
+use directverbs_bare::ionic;
 use directverbs_bare::pci::assign::AssignError;
 use directverbs_bare::pci::bar::{self, BarError};
 use directverbs_bare::pci::{self, Config, Header, Step, WalkError};
+use heapless::Vec;
 
 use crate::arch::Machine;
 use crate::console::say;
 use crate::copier;
 use crate::memory;
+use crate::nics::{self, Nic};
 use crate::report::Report;
+
+/// NICs that are tried together.
+const NICS: usize = 2;
 
 /// Tries everything that is there. `true` if all held.
 pub fn run(machine: &Machine) -> bool {
     // SAFETY: nobody else calls it.
     let memory = unsafe { memory::pool() };
+    let free = memory.free();
+    let clock = machine.clock();
     let mut report = Report::default();
-    say(format_args!("unikernel: {}, {} KiB for DMA", machine.name(), memory.free().0 >> 10));
-    report.check(machine.clock(), format_args!("pci"), || list(machine));
-    let walked = pci::walk(machine.access(), |step| {
-        let Step::Function(function, Header::Endpoint) = step else { return Ok(()) };
-        if function.id() == Some(copier::ID) {
-            let name = format_args!("copy-{}", function.address());
-            report.check(machine.clock(), name, || {
-                // SAFETY: the bus is mapped as the machine says; each function is given to one driver.
-                let host = unsafe { Identity::new(function, machine.clock(), &memory, machine.mapped()) };
-                copier::copy(&host.map_err(Failure::Bar)?).map_err(Failure::Copy)
-            });
-        }
-        Ok::<_, WalkError>(())
+    say(format_args!("unikernel: {}, {} KiB for DMA", machine.name(), free.0 >> 10));
+    report.check(clock, format_args!("pci"), || list(machine));
+    let mut nics: Vec<_, NICS> = Vec::new();
+    report.check(clock, format_args!("functions"), || {
+        pci::walk(machine.access(), |step| {
+            let Step::Function(function, Header::Endpoint) = step else { return Ok(()) };
+            let is_copier = function.id() == Some(copier::ID);
+            if !is_copier && !nics::is_known(&function) {
+                return Ok(());
+            }
+            // SAFETY: the bus is mapped as the machine says; each function is given to one driver.
+            let host = unsafe { Identity::new(function, clock, &memory, machine.mapped()) };
+            let host = host.map_err(Failure::Bar)?;
+            if is_copier {
+                return copier::copy(&host).map_err(Failure::Copy);
+            }
+            let nth = nics.len() as u8 + 1;
+            say(format_args!("{} is NIC {nth}", function.address()));
+            nics.push(Nic::open(host, nth).map_err(Failure::Nic)?).map_err(|_| Failure::Many)
+        })
     });
-    report.check(machine.clock(), format_args!("memory"), || {
-        let lost = memory.abandoned();
-        if lost == 0 { Ok(()) } else { Err(Failure::Lost(lost)) }
-    });
-    if let Err(error) = walked {
-        say(format_args!("unikernel: {error}"));
+    if let [a, b] = nics.as_mut_slice() {
+        nics::workload(&mut report, clock, a, b);
     }
-    report.end() && walked.is_ok()
+    report.check(clock, format_args!("close"), || {
+        nics.into_iter().try_for_each(|nic| nic.close().map_err(Failure::Nic))
+    });
+    report.check(clock, format_args!("memory"), || {
+        let left = memory.free();
+        if left == free { Ok(()) } else { Err(Failure::Lost(free.0 - left.0)) }
+    });
+    report.end()
 }
 
 /// Numbers and places what is on the bus, if no firmware has, and says what there is.
@@ -66,17 +84,29 @@ fn list(machine: &Machine) -> Result<(), AssignError> {
 
 /// Why a check failed.
 enum Failure {
+    Walk(WalkError),
     Bar(BarError),
     Copy(copier::Error),
+    Nic(ionic::Error),
+    Many,
     Lost(usize),
+}
+
+impl From<WalkError> for Failure {
+    fn from(error: WalkError) -> Self {
+        Self::Walk(error)
+    }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Walk(error) => error.fmt(f),
             Self::Bar(error) => error.fmt(f),
             Self::Copy(error) => error.fmt(f),
-            Self::Lost(bytes) => write!(f, "{bytes} bytes for DMA were given up and not taken back"),
+            Self::Nic(error) => error.fmt(f),
+            Self::Many => write!(f, "there are more than {NICS} NICs"),
+            Self::Lost(bytes) => write!(f, "{bytes} bytes for DMA did not come back"),
         }
     }
 }

@@ -5,7 +5,7 @@
 use core::arch::global_asm;
 
 /// Bytes of the stack.
-const STACK: usize = 256 << 10;
+const STACK: usize = 1 << 20;
 
 /// Attribute 0: memory, cached. Attribute 1: registers, each access as it is.
 const ATTRIBUTES: u64 = 0x04ff;

@@ -6,7 +6,7 @@ use core::arch::global_asm;
 use core::arch::x86_64::__cpuid;
 
 /// Bytes of the stack.
-const STACK: usize = 256 << 10;
+const STACK: usize = 1 << 20;
 /// Leaf of the processor's extended features, and the bit in EDX that says that it has pages of 1 GiB.
 const FEATURES: u32 = 0x8000_0001;
 const GIB_PAGES: u32 = 26;

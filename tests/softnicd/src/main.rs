@@ -22,6 +22,9 @@ struct Arguments {
     /// A device, and the socket to serve it on; may repeat
     #[arg(long, value_name = "KIND=SOCKET", required = true)]
     nic: Vec<Served>,
+    /// Last byte of the Ethernet address of the first NIC; the others' follow
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    first: u8,
     /// Joins the wire to another daemon (udp:LOCAL,PEER) or to an interface of Linux (if:NAME)
     #[arg(long)]
     wire: Option<Wire>,
@@ -60,14 +63,16 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         wire::join(&fabric, wire).map_err(|error| format!("{wire}: {error}"))?;
     }
     let mut devices = Vec::new();
-    for served in &arguments.nic {
+    for (nth, served) in arguments.nic.iter().enumerate() {
+        let number = arguments.first.wrapping_add(nth as u8);
         let name = served.to_string();
         let trace = if arguments.trace {
             Trace::to(move |line| println!("{name}: {line}"))
         } else {
             Trace::default()
         };
-        let device = Device::listen(&served.socket, &plan, trace, |port| served.model.build(port));
+        let device =
+            Device::listen(&served.socket, &plan, trace, |port| served.model.build(&fabric, number, port));
         devices.push(device.map_err(|error| format!("{served}: {error}"))?);
     }
     println!("listening");

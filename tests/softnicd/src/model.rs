@@ -4,6 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use directverbs::ionic::wqe::RdmaVersion;
+use directverbs::verbs::{Mac, Mtu, RKey};
+use directverbs_softnic::device::NicConfig;
+use directverbs_softnic::fabric::Fabric;
+use directverbs_softnic::ionic::control::{ControlConfig, IonicFunction};
+use directverbs_softnic::open::NicKind;
 use directverbs_softnic::pci::{Copier, Function, Port};
 
 /// A kind of device.
@@ -11,24 +17,43 @@ use directverbs_softnic::pci::{Copier, Function, Port};
 pub enum Model {
     /// The simplest device that does DMA, to try a host with.
     Copier,
+    /// AMD Pensando.
+    Ionic(RdmaVersion),
 }
 
 impl Model {
     /// All.
-    pub const ALL: [Self; 1] = [Self::Copier];
+    pub const ALL: [Self; 3] = [Self::Copier, Self::Ionic(RdmaVersion::V1), Self::Ionic(RdmaVersion::V2)];
 
     /// Name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Copier => "copier",
+            Self::Ionic(RdmaVersion::V1) => NicKind::IonicV1.name(),
+            Self::Ionic(RdmaVersion::V2) => NicKind::IonicV2.name(),
         }
     }
 
-    /// Builds one.
-    pub fn build(self, port: Port) -> Box<dyn Function> {
+    /// Builds one. A NIC is on `fabric`, and has the Ethernet address 02:00:00:00:00:`number`.
+    pub fn build(self, fabric: &Fabric, number: u8, port: Port) -> Box<dyn Function> {
         match self {
             Self::Copier => Box::new(Copier::new(port)),
+            Self::Ionic(version) => {
+                let config = ControlConfig::new(version, nic(number));
+                Box::new(IonicFunction::attach(fabric, port, config))
+            }
         }
+    }
+}
+
+/// A NIC as its datapath sees it. GIDs are what the driver sets, or tells in headers.
+fn nic(number: u8) -> NicConfig {
+    NicConfig {
+        mac: Mac([2, 0, 0, 0, 0, number]),
+        gids: Vec::new(),
+        mtu: Mtu::B4096,
+        device_memory: 0,
+        all_memory_key: Some(RKey::truncated(0)),
     }
 }
 

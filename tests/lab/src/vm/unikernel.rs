@@ -36,7 +36,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "x86_64")]
     arch: Arch,
     /// NICs on its bus, as softnicd calls them; all on one wire
-    #[arg(long = "nic", value_delimiter = ',', default_value = "copier,copier")]
+    #[arg(long = "nic", value_delimiter = ',', default_value = "ionic,ionic-v1")]
     nics: Vec<String>,
 }
 
@@ -46,9 +46,13 @@ impl Options {
     }
 }
 
-/// The guests of the suite.
-fn all() -> Vec<Options> {
-    Arch::ALL.map(|arch| Options { arch, nics: vec!["copier".into(); 2] }).into()
+/// The guests of the suite: what is on their buses.
+const BUSES: [[&str; 2]; 4] =
+    [["copier", "copier"], ["ionic", "ionic"], ["ionic-v1", "ionic-v1"], ["ionic", "ionic-v1"]];
+
+fn all() -> impl Iterator<Item = Options> {
+    let options = |arch, nics: [&str; 2]| Options { arch, nics: nics.map(str::to_owned).into() };
+    Arch::ALL.into_iter().flat_map(move |arch| BUSES.into_iter().map(move |nics| options(arch, nics)))
 }
 
 /// Runs in the foreground: progress, a table of the checks, and a closing line.
