@@ -225,7 +225,7 @@ fn an_armed_ring_interrupts_once() {
     let mut raw = Raw::registered(0);
     raw.done(ReqType::FUNC_CFG, &[(16, 4 << 16 | 0xffff), (24, 0x20_0000)]);
     let slot = raw.machine.slot.clone();
-    let msix = directverbs_bare::pci::msix::Msix::find(&slot).unwrap().expect("a capability");
+    let msix = directverbs_bare::pci::Msix::find(&slot).unwrap().expect("a capability");
     let table = slot.map_bar(4, 0, msix.table_len(), Caching::Uncached).unwrap();
     msix.set(&table, 2, 0xfee0_0000, 0x42);
     msix.enable(&slot, true);
