@@ -3,7 +3,6 @@
 use core::fmt;
 
 use directverbs_bare::identity::Identity;
-use directverbs_bare::ionic;
 use directverbs_bare::pci::assign::AssignError;
 use directverbs_bare::pci::bar::{self, BarError};
 use directverbs_bare::pci::{self, Config, Header, Step, WalkError};
@@ -87,7 +86,7 @@ enum Failure {
     Walk(WalkError),
     Bar(BarError),
     Copy(copier::Error),
-    Nic(ionic::Error),
+    Nic(nics::Error),
     Many,
     Lost(usize),
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs::verbs::{Mac, Mtu, RKey};
+use directverbs_softnic::bnxt_re::control::{BnxtFunction, Chip};
 use directverbs_softnic::device::NicConfig;
 use directverbs_softnic::fabric::Fabric;
 use directverbs_softnic::ionic::control::{ControlConfig, IonicFunction};
@@ -17,18 +18,30 @@ use directverbs_softnic::pci::{Copier, Function, Port};
 pub enum Model {
     /// The simplest device that does DMA, to try a host with.
     Copier,
+    /// Broadcom BCM575xx.
+    BnxtReP5,
+    /// Broadcom BCM5760x.
+    BnxtReP7,
     /// AMD Pensando.
     Ionic(RdmaVersion),
 }
 
 impl Model {
     /// All.
-    pub const ALL: [Self; 3] = [Self::Copier, Self::Ionic(RdmaVersion::V1), Self::Ionic(RdmaVersion::V2)];
+    pub const ALL: [Self; 5] = [
+        Self::Copier,
+        Self::BnxtReP5,
+        Self::BnxtReP7,
+        Self::Ionic(RdmaVersion::V1),
+        Self::Ionic(RdmaVersion::V2),
+    ];
 
     /// Name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Copier => "copier",
+            Self::BnxtReP5 => NicKind::BnxtReP5.name(),
+            Self::BnxtReP7 => NicKind::BnxtReP7.name(),
             Self::Ionic(RdmaVersion::V1) => NicKind::IonicV1.name(),
             Self::Ionic(RdmaVersion::V2) => NicKind::IonicV2.name(),
         }
@@ -38,6 +51,8 @@ impl Model {
     pub fn build(self, fabric: &Fabric, number: u8, port: Port) -> Box<dyn Function> {
         match self {
             Self::Copier => Box::new(Copier::new(port)),
+            Self::BnxtReP5 => Box::new(BnxtFunction::new(fabric, Chip::p5(mac(number)), port)),
+            Self::BnxtReP7 => Box::new(BnxtFunction::new(fabric, Chip::p7(mac(number)), port)),
             Self::Ionic(version) => {
                 let config = ControlConfig::new(version, nic(number));
                 Box::new(IonicFunction::attach(fabric, port, config))
@@ -46,10 +61,15 @@ impl Model {
     }
 }
 
+/// Ethernet address of NIC `number`.
+const fn mac(number: u8) -> Mac {
+    Mac([2, 0, 0, 0, 0, number])
+}
+
 /// A NIC as its datapath sees it. GIDs are what the driver sets, or tells in headers.
 fn nic(number: u8) -> NicConfig {
     NicConfig {
-        mac: Mac([2, 0, 0, 0, 0, number]),
+        mac: mac(number),
         gids: Vec::new(),
         mtu: Mtu::B4096,
         device_memory: 0,

@@ -47,8 +47,15 @@ impl Options {
 }
 
 /// The guests of the suite: what is on their buses.
-const BUSES: [[&str; 2]; 4] =
-    [["copier", "copier"], ["ionic", "ionic"], ["ionic-v1", "ionic-v1"], ["ionic", "ionic-v1"]];
+const BUSES: [[&str; 2]; 7] = [
+    ["copier", "copier"],
+    ["bnxt_re-p5", "bnxt_re-p5"],
+    ["bnxt_re", "bnxt_re"],
+    ["ionic-v1", "ionic-v1"],
+    ["ionic", "ionic"],
+    ["bnxt_re-p5", "ionic-v1"],
+    ["ionic", "bnxt_re"],
+];
 
 fn all() -> impl Iterator<Item = Options> {
     let options = |arch, nics: [&str; 2]| Options { arch, nics: nics.map(str::to_owned).into() };
