@@ -82,6 +82,14 @@ impl<T: FieldType, const N: usize> FieldType for [T; N] {
     const ORDER: ByteOrder = T::ORDER;
 }
 
+/// Lets layouts stand for fields of other layouts.
+macro_rules! nested {
+    ($($t:ty),* $(,)?) => { $(impl $crate::layout::FieldType for $t {
+        const ORDER: $crate::layout::ByteOrder = $crate::layout::ByteOrder::Bytes;
+    })* };
+}
+pub(crate) use nested;
+
 /// A word made of bit fields, declared with `bits!`.
 pub trait BitWord {
     /// The bit fields, least significant first.
@@ -222,19 +230,35 @@ macro_rules! layout {
 #[doc(hidden)]
 pub use layout;
 
+/// The layouts of several tables, one table after the other.
+pub(crate) const fn joined<const N: usize>(tables: &[&[Layout]]) -> [Layout; N] {
+    const NONE: Layout = Layout { family: "", name: "", kernel: "", size: 0, fields: &[], doc: "" };
+    let (mut all, mut at, mut table) = ([NONE; N], 0, 0);
+    while table < tables.len() {
+        let mut i = 0;
+        while i < tables[table].len() {
+            all[at] = tables[table][i];
+            (at, i) = (at + 1, i + 1);
+        }
+        table += 1;
+    }
+    assert!(at == N, "the tables have another number of layouts");
+    all
+}
+
 /// All layouts of all families that are compiled in.
 pub fn all() -> impl Iterator<Item = &'static Layout> {
-    let families: [&'static [Layout]; 2] = [
+    let families: &'static [&'static [Layout]] = &[
         #[cfg(feature = "bnxt-re")]
         crate::bnxt_re::LAYOUTS,
-        #[cfg(not(feature = "bnxt-re"))]
-        &[],
+        #[cfg(feature = "bnxt-re")]
+        crate::bnxt_re::hwrm::LAYOUTS,
+        #[cfg(feature = "bnxt-re")]
+        crate::bnxt_re::rcfw::LAYOUTS,
         #[cfg(feature = "ionic")]
         crate::ionic::LAYOUTS,
-        #[cfg(not(feature = "ionic"))]
-        &[],
     ];
-    families.into_iter().flatten()
+    families.iter().copied().flatten()
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use alloc::vec;
 
 use super::plan::{QpPlan, SrqPlan};
 use super::qp::{QueuePair, QueuePairInit};
-use super::recv::RecvQueue;
-use super::send::{SendInit, SendQueue, SendRecord};
+use super::send::{SendInit, SendRecord};
 use super::srq::{SharedReceiveQueue, SrqRecord};
 use crate::queue::{Boxed, RingMemory};
 use crate::verbs::{MemoryError, SrqId};
@@ -22,17 +21,9 @@ impl<'m> QueuePair<'m, Boxed> {
         sq: RingMemory<'m>,
         rq: Option<RingMemory<'m>>,
     ) -> Result<Self, MemoryError> {
-        let sends = vec![SendRecord::default(); records(plan.send.records)].into_boxed_slice();
-        let send = SendQueue::new(sq, sends, send)?;
-        let recv = match &plan.recv {
-            None => None,
-            Some(recv) => {
-                let rq = rq.ok_or(MemoryError::Mismatch("a receive queue needs a ring"))?;
-                let receives = vec![0; records(recv.wqes)].into_boxed_slice();
-                Some(RecvQueue::new(rq, receives, recv, init.id)?)
-            }
-        };
-        Self::new(init, send, recv)
+        let sends = vec![SendRecord::default(); plan.send.shadow()].into_boxed_slice();
+        let receives = plan.recv.as_ref().map(|recv| vec![0; recv.shadow()].into_boxed_slice());
+        Self::assemble(plan, send, init, (sq, sends), rq.zip(receives))
     }
 }
 
@@ -42,11 +33,6 @@ impl<'m> SharedReceiveQueue<'m, Boxed> {
     /// # Errors
     /// Those of [`SharedReceiveQueue::new`].
     pub fn boxed(memory: RingMemory<'m>, plan: &SrqPlan, id: SrqId) -> Result<Self, MemoryError> {
-        Self::new(memory, vec![SrqRecord::default(); records(plan.entries)].into_boxed_slice(), plan, id)
+        Self::new(memory, vec![SrqRecord::default(); plan.shadow()].into_boxed_slice(), plan, id)
     }
-}
-
-/// Records of bookkeeping come in powers of two.
-const fn records(needed: u32) -> usize {
-    needed.next_power_of_two() as usize
 }

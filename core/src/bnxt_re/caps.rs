@@ -1,7 +1,10 @@
 //! What a device says about itself: in the reply to opening a context, and to QUERY_FUNC.
 
+use super::plan::QpPlan;
 use super::psn::Retransmit;
+use super::rcfw::function::{CreqQueryFuncRespSb, caps_ext, caps_ext2};
 use super::wqe::WqeMode;
+use crate::verbs::{DeviceAttributes, PlanError};
 
 /// Generation of the chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,6 +142,64 @@ impl DeviceCaps {
             cqe_bytes: reply.cqe_sz,
             max_cqe: reply.max_cqd,
             limits,
+        }
+    }
+
+    /// Reads what the device itself says, to a driver that has the hardware to itself. `mode` is the layout of WQEs that the
+    /// driver would like.
+    ///
+    /// # Errors
+    /// Capabilities that cannot be, or that this driver cannot do with.
+    pub const fn from_query(
+        generation: Generation,
+        told: &CreqQueryFuncRespSb,
+        mode: WqeMode,
+    ) -> Result<Self, PlanError> {
+        let retransmission = told.dev_cap_ext_flags_2.get() & caps_ext2::RETRANSMISSION;
+        if retransmission > caps_ext2::HOST_MSN_TABLE {
+            return Err(PlanError::Unsupported("retransmit tables that are not the host's"));
+        }
+        let variable_only = told.dev_cap_ext_flags & caps_ext::FIXED_SIZE_WQE_DISABLED != 0;
+        let wqe_mode = if variable_only { WqeMode::Variable } else { mode };
+        let max_sge = match wqe_mode {
+            WqeMode::Static => super::wqe::STATIC_SGES,
+            WqeMode::Variable => told.max_sge_var_wqe as u32,
+        };
+        let max_cqe = told.max_cqe.get();
+        if told.max_qp_wr.get() == 0 || max_sge == 0 || max_cqe == 0 || told.max_gid.get() == 0 {
+            return Err(PlanError::Unsupported("a device without requests, SGEs, CQEs or GIDs"));
+        }
+        Ok(Self {
+            generation,
+            wqe_mode,
+            msn_table: retransmission == caps_ext2::HOST_MSN_TABLE,
+            pow2_disabled: false,
+            push: false,
+            pacing: false,
+            rate_limit: false,
+            page_size: super::pbl::PAGE as u32,
+            cqe_bytes: super::cqe::CQE_BYTES,
+            max_cqe,
+            limits: Limits {
+                max_qp_wr: told.max_qp_wr.get() as u32,
+                max_sge,
+                max_srq_wr: told.max_srq_wr.get(),
+                max_srq_sge: told.max_srq_sge as u32,
+                atomics: told.dev_cap_ext_flags & caps_ext::ATOMIC_OPS_NOT_SUPPORTED == 0,
+            },
+        })
+    }
+
+    /// The same in the terms of the traits. The device has `max_rd_atomic` READs and atomics outstanding.
+    pub const fn attributes(&self, max_rd_atomic: u8) -> DeviceAttributes {
+        DeviceAttributes {
+            family: self.generation.name(),
+            max_qp: QpPlan::largest(self),
+            max_cqe: self.max_cqe,
+            max_srq_wr: self.limits.max_srq_wr,
+            max_rd_atomic,
+            atomics: self.limits.atomics,
+            memory_windows: true,
         }
     }
 

@@ -135,6 +135,11 @@ impl SendPlan {
         })
     }
 
+    /// Records of bookkeeping to give the queue: a power of two.
+    pub const fn shadow(&self) -> usize {
+        self.records.next_power_of_two() as usize
+    }
+
     /// The most requests that [`SendPlan::new`] grants with these SGEs and inline bytes.
     pub const fn max_send_wr(caps: &DeviceCaps, max_send_sge: u32, max_inline_data: u32) -> u32 {
         let (mut low, mut high) = (0, caps.limits.max_qp_wr);
@@ -197,6 +202,13 @@ impl RecvPlan {
             slots: slots as u32,
             bytes: caps.pages(slots * SLOT_BYTES as u64) as u32,
         })
+    }
+}
+
+impl RecvPlan {
+    /// Records of bookkeeping to give the queue: a power of two.
+    pub const fn shadow(&self) -> usize {
+        self.wqes.next_power_of_two() as usize
     }
 }
 
@@ -380,6 +392,11 @@ pub struct SrqPlan {
 }
 
 impl SrqPlan {
+    /// Records of bookkeeping to give the queue: a power of two.
+    pub const fn shadow(&self) -> usize {
+        self.entries.next_power_of_two() as usize
+    }
+
     /// Plans a shared receive queue.
     ///
     /// # Errors

@@ -1,11 +1,12 @@
 //! A queue pair: its queues, its state, and when what is posted to it has to be flushed.
 
 use super::batch::SendBatch;
+use super::plan::QpPlan;
 use super::push::PushBuffer;
 use super::recv::{RecvBatch, RecvQueue, RecvState};
-use super::send::{SendQueue, SendState};
+use super::send::{SendInit, SendQueue, SendRecord, SendState};
 use super::srq::SharedReceiveQueue;
-use crate::queue::{DeviceMemory, Doorbell, Store};
+use crate::queue::{DeviceMemory, Doorbell, RingMemory, Store};
 use crate::verbs::{
     BatchError, CqId, MemoryError, Mtu, Pollable, PostError, Psn, QpAttributes, QpCapabilities, QpId,
     QpState, QpType, RecvRequest, SendRequest, SrqId, StateError,
@@ -82,6 +83,29 @@ pub struct QueuePair<'m, S: Store> {
 }
 
 impl<'m, S: Store> QueuePair<'m, S> {
+    /// A queue pair of `plan` over its rings and the bookkeeping of each. What is given for receives is not used without a
+    /// receive queue.
+    ///
+    /// # Errors
+    /// Those of [`QueuePair::new`] and of its queues, or a receive queue without a ring.
+    pub fn assemble(
+        plan: &QpPlan,
+        send: &SendInit,
+        init: &QueuePairInit,
+        (sq, sends): (RingMemory<'m>, S::Slice<SendRecord>),
+        receives: Option<(RingMemory<'m>, S::Slice<u64>)>,
+    ) -> Result<Self, MemoryError> {
+        let send = SendQueue::new(sq, sends, send)?;
+        let recv = match &plan.recv {
+            None => None,
+            Some(recv) => {
+                let (rq, records) = receives.ok_or(MemoryError::Mismatch("a receive queue needs a ring"))?;
+                Some(RecvQueue::new(rq, records, recv, init.id)?)
+            }
+        };
+        Self::new(init, send, recv)
+    }
+
     /// Puts a queue pair together, in state RESET.
     ///
     /// # Errors

@@ -64,6 +64,7 @@
 //! }
 //! ```
 
+pub mod admin;
 mod batch;
 pub mod caps;
 pub mod clock;
@@ -75,6 +76,7 @@ mod cq_ring;
 pub mod cqe;
 #[cfg(feature = "capi")]
 pub mod description;
+pub mod devcmd;
 pub mod doorbell;
 mod opcode;
 mod payload;
@@ -93,13 +95,15 @@ pub mod wqe;
 pub use batch::Batch;
 pub use work::{MAX_MESSAGE, QueueMemory};
 
-use crate::layout::Layout;
+use crate::layout::{Layout, joined};
 
 /// Every layout of the family.
 pub const LAYOUTS: &[Layout] = &LAYOUT_TABLE;
 
-const LAYOUT_TABLE: [Layout; 14] = {
-    let [a, b, c, d, e, f, g, h, i] = wqe::LAYOUTS;
-    let [j, k, l] = cqe::LAYOUTS;
-    [a, b, c, d, e, f, g, h, i, j, k, l, caps::ContextReply::LAYOUT, clock::ClockInfo::LAYOUT]
-};
+const LAYOUT_TABLE: [Layout; 94] = joined(&[
+    &wqe::LAYOUTS,
+    &cqe::LAYOUTS,
+    &[caps::ContextReply::LAYOUT, clock::ClockInfo::LAYOUT],
+    &devcmd::LAYOUTS,
+    &admin::LAYOUTS,
+]);

@@ -43,6 +43,29 @@ impl<'m> RingMemory<'m> {
         Self::of(base, len)
     }
 
+    /// The memory as `len` records of bookkeeping, each its default.
+    ///
+    /// # Errors
+    /// It is too short or not aligned; `what` names it.
+    ///
+    /// # Safety
+    /// No device knows the memory: during `'m` it is the processor's alone.
+    pub unsafe fn into_records<T: Copy + Default>(
+        self,
+        what: &'static str,
+        len: usize,
+    ) -> Result<&'m mut [T], MemoryError> {
+        self.check(what, len.saturating_mul(size_of::<T>()), align_of::<T>())?;
+        let first = self.base.cast::<T>();
+        for i in 0..len {
+            // SAFETY: in bounds and aligned as just checked, and writable by `from_raw`'s contract.
+            unsafe { first.add(i).write(T::default()) };
+        }
+        // SAFETY: all records have just been written; this was the only handle to the memory in this process, and by this
+        // method's contract no device has another.
+        Ok(unsafe { core::slice::from_raw_parts_mut(first.as_ptr(), len) })
+    }
+
     /// The same memory, lent.
     #[inline(always)]
     pub(super) const fn reborrow(&mut self) -> RingMemory<'_> {

@@ -83,6 +83,7 @@ pub struct HostBlock {
     addr: u64,
     base: NonNull<u8>,
     len: usize,
+    align: usize,
 }
 
 // SAFETY: as for `Block`.
@@ -100,15 +101,31 @@ impl HostMemory {
 
     /// Allocates at least `len` bytes (a whole number of pages, at least one).
     pub fn alloc(self: &Arc<Self>, len: usize) -> HostBlock {
+        self.alloc_aligned(len, PAGE)
+    }
+
+    /// Allocates as [`HostMemory::alloc`], at multiples of `align`, which is rounded up to a page.
+    ///
+    /// # Panics
+    /// `align` is no power of two.
+    pub fn alloc_aligned(self: &Arc<Self>, len: usize, align: usize) -> HostBlock {
+        let align = align.max(PAGE);
         let len = len.max(1).next_multiple_of(PAGE);
-        let layout = Layout::from_size_align(len, PAGE).expect("a page multiple");
+        let layout = Layout::from_size_align(len, align).expect("a page multiple");
         // SAFETY: the layout is not empty.
         let base = unsafe { alloc_zeroed(layout) };
         let Some(base) = NonNull::new(base) else { std::alloc::handle_alloc_error(layout) };
-        let addr = self.next.fetch_add((len + PAGE) as u64, Ordering::Relaxed);
         let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        let addr = self.next.load(Ordering::Relaxed).next_multiple_of(align as u64);
+        self.next.store(addr + (len + PAGE) as u64, Ordering::Relaxed);
         blocks.insert(addr, Block { base, len });
-        HostBlock { memory: self.clone(), addr, base, len }
+        HostBlock { memory: self.clone(), addr, base, len, align }
+    }
+
+    /// Bytes of all blocks.
+    pub fn allocated(&self) -> usize {
+        let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
+        blocks.values().map(|block| block.len).sum()
     }
 
     /// Bus address of the byte at address `process` of the process, if a block holds it.
@@ -220,7 +237,7 @@ impl Drop for HostBlock {
     fn drop(&mut self) {
         let mut blocks = self.memory.blocks.write().unwrap_or_else(PoisonError::into_inner);
         blocks.remove(&self.addr);
-        let layout = Layout::from_size_align(self.len, PAGE).expect("as allocated");
+        let layout = Layout::from_size_align(self.len, self.align).expect("as allocated");
         // SAFETY: allocated with the same layout, and the NIC cannot reach it any more: it looks in `blocks` under
         // the lock that is held.
         unsafe { dealloc(self.base.as_ptr(), layout) };

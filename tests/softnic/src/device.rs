@@ -233,7 +233,7 @@ pub struct QpStatus {
 pub struct NicConfig {
     /// Ethernet address of the port.
     pub mac: Mac,
-    /// GID table, index 0 first.
+    /// GID table, index 0 first. An unspecified GID is none.
     pub gids: Vec<Gid>,
     /// Largest path MTU.
     pub mtu: Mtu,
@@ -241,6 +241,13 @@ pub struct NicConfig {
     pub device_memory: usize,
     /// A key that stands for all host memory under its bus addresses, if the family has one.
     pub all_memory_key: Option<RKey>,
+}
+
+impl NicConfig {
+    /// Entry `index` of the GID table, if there is one.
+    pub fn gid(&self, index: usize) -> Option<Gid> {
+        self.gids.get(index).copied().filter(|gid| *gid != Gid::default())
+    }
 }
 
 /// Something that the host is told apart from completions.

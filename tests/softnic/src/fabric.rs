@@ -247,6 +247,11 @@ impl Fabric {
         self.shared.clock.now_ns()
     }
 
+    /// Lets `ns` nanoseconds of virtual time pass in which nothing happens. Real time passes by itself.
+    pub fn pass(&self, ns: u64) {
+        self.shared.clock.advance_to(self.now_ns().saturating_add(ns));
+    }
+
     /// What the wire did so far.
     pub fn counters(&self) -> WireCounters {
         lock(&self.shared.wire).counters()

@@ -75,6 +75,14 @@ impl Hardware {
         }
     }
 
+    /// All is as after power-on.
+    pub(crate) fn reset(&mut self) {
+        self.engine = Engine::new(&self.config);
+        self.cqs.clear();
+        self.memory.fill(0);
+        self.notifications.clear();
+    }
+
     /// What the NIC was built with.
     pub fn config(&self) -> &NicConfig {
         &self.config

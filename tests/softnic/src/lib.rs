@@ -7,6 +7,7 @@
 pub mod bnxt_re;
 pub mod bus;
 pub mod clock;
+pub mod combining;
 pub mod device;
 pub mod fabric;
 pub mod fault;
@@ -16,6 +17,7 @@ pub mod ionic;
 pub mod nic;
 pub mod open;
 pub mod pcap;
+pub mod pci;
 pub mod roce;
 pub mod uplink;
 pub mod wire;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use directverbs::verbs::{AhId, CqId, PdId, QpId, QpState, SrqId};
+use directverbs::verbs::{AhId, CqId, Gid, PdId, QpId, QpState, SrqId};
 
 use crate::bus::Bus;
 use crate::clock::Clock;
@@ -76,6 +76,9 @@ pub trait FrontEnd: Send + 'static {
         let _ = (hardware, offset, bytes);
     }
 
+    /// All queues are gone, as after power-on.
+    fn reset(&mut self);
+
     /// Something happened. Completions become CQEs here, and the host is notified of what else it must know.
     fn event(&mut self, hardware: &mut Hardware, event: &Event);
 
@@ -120,6 +123,17 @@ impl<F: FrontEnd> Nic<F> {
         self.hardware.take_notification()
     }
 
+    /// All is as after power-on: no objects, no frames, no GIDs but those it was built with.
+    pub fn reset(&mut self) {
+        self.hardware.reset();
+        self.front_end.reset();
+    }
+
+    /// Index of `gid` in the GID table, to which it is added if it is not there; `None` if the table is full.
+    pub fn learn_gid(&mut self, gid: Gid) -> Option<u8> {
+        self.hardware.engine.learn_gid(gid)
+    }
+
     /// Creates a protection domain.
     pub fn create_pd(&mut self) -> Result<PdId, DeviceError> {
         self.hardware.engine.create_pd()
@@ -148,6 +162,11 @@ impl<F: FrontEnd> Nic<F> {
     /// Destroys an address handle.
     pub fn destroy_ah(&mut self, ah: AhId) -> Result<(), DeviceError> {
         self.hardware.engine.destroy_ah(ah)
+    }
+
+    /// Sets entry `index` of the GID table; an unspecified GID clears it.
+    pub fn set_gid(&mut self, index: usize, gid: Gid) {
+        self.hardware.engine.set_gid(index, gid);
     }
 
     /// Creates a completion queue.

@@ -132,6 +132,10 @@ impl FrontEnd for Chip {
         self.inner().device_store(hardware, offset, bytes);
     }
 
+    fn reset(&mut self) {
+        self.inner().reset();
+    }
+
     fn event(&mut self, hardware: &mut Hardware, event: &Event) {
         self.inner().event(hardware, event);
     }

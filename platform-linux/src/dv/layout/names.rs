@@ -14,10 +14,16 @@ const ARMS: &[(&str, &[&str])] = &[
     ("RegMrWqe", &["base", "reg_mr"]),
     ("BindMwWqe", &["base", "bind_mw"]),
     ("RecvWqe", &["base", "recv"]),
+    ("LifIdentity", &["", "eth", "rdma"]),
 ];
+
+/// Field that makes a layout as long as the kernel's union, whose other members are raw words: there is nothing to compare.
+pub const REST: &str = "rest";
 
 /// Layout, fields that lie side by side, and the path of the one member that they are in the kernel's structure.
 const RENAMED: &[(&str, &[&str], &str)] = &[
+    ("CmdqModifyRoceCcGen1Tlv", &["link64b_per_rtt"], "link64B_per_rtt"),
+    ("CreqQueryRoceCcGen1RespSbTlv", &["link64b_per_rtt"], "link64B_per_rtt"),
     ("DbcPush", &["index_page", "type_path_page_xid"], "db"),
     ("SendWqe", &["num_sge"], "base.num_sge_key"),
     ("SendWqe", &["payload"], "common.pld"),
@@ -30,6 +36,16 @@ const RENAMED: &[(&str, &[&str], &str)] = &[
     ("RecvWqe", &["num_sge"], "base.num_sge_key"),
     ("RecvWqe", &["length"], "base.imm_data_key"),
     ("RecvWqe", &["payload"], "recv.pld"),
+    ("LifIdentity", &["eth_version"], "eth.version"),
+    ("LifIdentity", &["eth_rsvd"], "eth.rsvd"),
+    ("LifIdentity", &["rdma_version"], "rdma.version"),
+    ("LifIdentity", &["rdma_rsvd"], "rdma.rsvd"),
+    ("LifSetAttrCmd", &["value"], "rsvd"),
+    ("LifSetAttrComp", &["value"], "rsvd2"),
+    ("LifGetAttrComp", &["value"], "rsvd2"),
+    ("PortSetAttrCmd", &["value"], "rsvd2"),
+    ("PortGetAttrComp", &["value"], "rsvd2"),
+    ("RxFilterAddCmd", &["value"], "rsvd"),
 ];
 
 /// Layouts that no kernel driver defines, and why.
@@ -45,6 +61,15 @@ pub const UNUSED: &[(&str, &str)] = &[
     ("sq_fr_pmr", "the WQE is written as sq_fr_pmr_hdr"),
     ("sq_bind", "the WQE is written as sq_bind_hdr"),
     ("nq_dbq_event", "this event is ignored"),
+    ("hwrm_cmd_hdr", "requests are filled in through struct input"),
+    ("hwrm_resp_hdr", "responses are read through struct output"),
+    ("hwrm_func_reset_output", "responses without contents are not looked at"),
+    ("hwrm_port_qstats_output", "counters are read from the memory that they are written to"),
+    ("cmdq_destroy_qp1", "this chip generation has no such command"),
+    ("cmdq_modify_gid", "GIDs are deleted and added"),
+    ("cmdq_query_gid", "GIDs are known"),
+    ("creq_query_gid_resp_sb", "GIDs are known"),
+    ("cmdq_map_tc_to_cos", "classes are not mapped"),
 ];
 
 /// The fields that are one member of the kernel's structure together with `field`, and the paths at which it may be.

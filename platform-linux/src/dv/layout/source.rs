@@ -11,8 +11,8 @@ use super::unpack::unpacked;
 /// Folder of the running kernel's BTF.
 const RUNNING: &str = "/sys/kernel/btf";
 
-/// Each family's kernel module.
-const MODULES: [(&str, &str); 2] = [("bnxt_re", "bnxt_re"), ("ionic", "ionic_rdma")];
+/// Each family's kernel modules.
+const MODULES: [(&str, &str); 3] = [("bnxt_re", "bnxt_re"), ("bnxt_re", "bnxt_en"), ("ionic", "ionic_rdma")];
 
 /// BTF, and the file that it is from.
 pub struct Source {
@@ -106,7 +106,7 @@ mod tests {
             let loaded = of_folder(folder.path(), &families)?;
             Ok::<_, String>(loaded.into_iter().map(|s| s.file).collect::<Vec<_>>())
         };
-        assert!(of(&[]).unwrap_err().contains("neither bnxt_re nor ionic_rdma is loaded"));
+        assert!(of(&[]).unwrap_err().contains("neither bnxt_re nor bnxt_en nor ionic_rdma is loaded"));
         let path = |name: &str| folder.path().join(name);
         fs::write(path("bnxt_re"), blob(&[0, 7 << 24, 0], b"\0")).unwrap();
         assert!(of(&[]).unwrap_err().starts_with(&path("vmlinux").display().to_string()));

@@ -1,4 +1,4 @@
-//! core and the workload compile for targets without an operating system, with a freshly built `core` library and
+//! core, the workload and the bare platform compile for targets without an operating system, with a freshly built `core` library and
 //! nothing else: a use of std cannot compile, and one of alloc neither unless the feature asks for it.
 
 use crate::error::Result;
@@ -17,6 +17,9 @@ const BUILDS: &[(&str, &str, bool)] = &[
     ("directverbs", "bnxt-re,ionic", false),
     ("directverbs", "bnxt-re,ionic,capi", false),
     ("directverbs", "bnxt-re,ionic,alloc", true),
+    ("directverbs-bare", "bnxt-re", false),
+    ("directverbs-bare", "ionic", false),
+    ("directverbs-bare", "bnxt-re,ionic", false),
     ("directverbs-workload", "", false),
 ];
 

@@ -26,7 +26,11 @@ const LIMIT: Duration = Duration::from_secs(600);
 type Headers = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const HEADERS: [Headers; 2] = [
-    ("bnxt_re-headers.o", &["drivers/infiniband/hw/bnxt_re"], &["linux/types.h", "roce_hsi.h"]),
+    (
+        "bnxt_re-headers.o",
+        &["drivers/infiniband/hw/bnxt_re"],
+        &["linux/types.h", "linux/bnxt/hsi.h", "roce_hsi.h"],
+    ),
     (
         "ionic-headers.o",
         &["drivers/infiniband/hw/ionic", "drivers/net/ethernet/pensando/ionic"],

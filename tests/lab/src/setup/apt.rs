@@ -113,15 +113,15 @@ impl Private {
         self.extract(&archive, to, step)
     }
 
-    /// Downloads the binary package `name` and all that it depends on, and unpacks them to `to`.
+    /// Downloads the binary packages `names` and all that they depend on, and unpacks them to `to`.
     ///
     /// # Errors
     /// The mirror has no such package or not all that it depends on, or apt or dpkg failed.
-    pub fn unpack_all(&self, name: &str, to: &Path, step: &mut Step) -> Result<()> {
+    pub fn unpack_all(&self, names: &[&str], to: &Path, step: &mut Step) -> Result<()> {
         // The status file says that nothing is installed, so that apt takes everything.
         self.run("apt-get", &["clean"], step)?;
-        let get = ["install", "--download-only", "--yes", "--no-install-recommends", name];
-        self.run("apt-get", &get, step)?;
+        let get = ["install", "--download-only", "--yes", "--no-install-recommends"];
+        self.run("apt-get", &[&get, names].concat(), step)?;
         let cache = self.dir.join("cache/archives");
         let mut archives = Vec::new();
         for entry in fs::read_dir(&cache).map_err(Error::file(&cache))? {
@@ -131,7 +131,7 @@ impl Private {
             }
         }
         if archives.is_empty() {
-            return Err(Error::Unexpected(format!("apt downloaded nothing for {name}")));
+            return Err(Error::Unexpected(format!("apt downloaded nothing for {}", names.join(", "))));
         }
         for archive in &archives {
             self.extract(archive, to, step)?;
@@ -329,7 +329,7 @@ mod tests {
             fs::create_dir_all(folder).unwrap();
         }
         fs::write(cache.join("old.deb"), "old").unwrap();
-        apt.unpack_all("a", &to, &mut Step::new("test")).unwrap();
+        apt.unpack_all(&["a"], &to, &mut Step::new("test")).unwrap();
         assert!(to.join("a").exists() && to.join("b").exists() && !to.join("old").exists());
         assert_eq!(fs::read_dir(&cache).unwrap().count(), 0);
     }

@@ -4,14 +4,48 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use clap::ValueEnum;
+
 use super::apt::Private;
 use super::foreign;
 use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::progress::Step;
 
-const PACKAGE: &str = "qemu-system-x86";
-const PROGRAM: &str = "usr/bin/qemu-system-x86_64";
+/// Processors that guests may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Arch {
+    /// A PC
+    #[value(name = "x86_64")]
+    X86_64,
+    /// QEMU's machine virt
+    #[value(name = "aarch64")]
+    Aarch64,
+}
+
+impl Arch {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
+
+    /// Name, as the compiler's targets begin.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    const fn package(self) -> &'static str {
+        match self {
+            Self::X86_64 => "qemu-system-x86",
+            Self::Aarch64 => "qemu-system-arm",
+        }
+    }
+
+    fn program(self) -> String {
+        format!("usr/bin/qemu-system-{}", self.name())
+    }
+}
 
 /// Folders of firmware.
 const FIRMWARE: [&str; 2] = ["usr/share/qemu", "usr/share/seabios"];
@@ -25,7 +59,7 @@ fn mark(lab: &Lab) -> PathBuf {
 }
 
 pub(super) fn is_there(lab: &Lab) -> bool {
-    mark(lab).exists()
+    mark(lab).exists() && Arch::ALL.iter().all(|arch| root(lab).join(arch.program()).exists())
 }
 
 pub(super) fn get(lab: &Lab, apt: &Private, step: &mut Step) -> Result<()> {
@@ -33,18 +67,18 @@ pub(super) fn get(lab: &Lab, apt: &Private, step: &mut Step) -> Result<()> {
     // What is left of a set-up that was stopped.
     let _ = fs::remove_dir_all(&to);
     fs::create_dir_all(&to).map_err(Error::file(&to))?;
-    apt.unpack_all(PACKAGE, &to, step)?;
+    apt.unpack_all(&Arch::ALL.map(Arch::package), &to, step)?;
     let mark = mark(lab);
     fs::write(&mark, "").map_err(Error::file(&mark))
 }
 
-/// QEMU, with its firmware, and nothing else yet.
+/// QEMU for a processor, with its firmware, and nothing else yet.
 ///
 /// # Errors
 /// It is not there.
-pub fn command(lab: &Lab) -> Result<Command> {
+pub fn command(lab: &Lab, arch: Arch) -> Result<Command> {
     let root = root(lab);
-    let mut command = foreign::command(&root, &[], &root.join(PROGRAM))?;
+    let mut command = foreign::command(&root, &[], &root.join(arch.program()))?;
     for folder in FIRMWARE {
         command.arg("-L").arg(root.join(folder));
     }

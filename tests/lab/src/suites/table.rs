@@ -32,7 +32,7 @@ pub const SUITES: &[Suite] = &[
     ),
     suite(
         "softnic",
-        "the software NICs: RoCE engine, front ends, in-process platforms",
+        "the software NICs: RoCE engine, front ends, in-process platforms, the vfio-user daemon",
         &[Need::Tshark],
         Run::Tests(&[
             "--workspace",
@@ -42,6 +42,10 @@ pub const SUITES: &[Suite] = &[
             "bnxt_re_*",
             "--test",
             "ionic_*",
+            "--test",
+            "pci_*",
+            "--test",
+            "softnicd",
             "--",
             "--include-ignored",
         ]),
@@ -91,7 +95,7 @@ pub const SUITES: &[Suite] = &[
     suite("fuzz", "the fuzz targets compile", &[Need::Compilers], Run::Checks(checks::fuzz::run)),
     suite(
         "bare",
-        "core and workload compile for the bare targets, without std and without alloc",
+        "core, workload and the bare platform compile for the bare targets, without std and without alloc",
         &[Need::RustSource],
         Run::Checks(checks::bare::run),
     ),
@@ -145,6 +149,12 @@ pub const SUITES: &[Suite] = &[
         "a guest with Debian's kernel and soft-RoCE: the library against the real uverbs",
         vm::linux::NEEDS,
         Run::Checks(vm::linux::suite),
+    ),
+    suite(
+        "vm-unikernel",
+        "guests without an operating system: our image on PC and aarch64, over vfio-user",
+        vm::unikernel::NEEDS,
+        Run::Checks(vm::unikernel::suite),
     ),
     suite(
         "bench",

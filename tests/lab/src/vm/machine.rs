@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::process::{self, tail};
 use crate::progress::Step;
+use crate::setup::qemu::Arch;
 use crate::setup::{Image, qemu};
 
 /// What the kernel is told: its console; to end with the machine if it panics; and not to measure or to harden what
@@ -37,7 +38,7 @@ impl Machine {
         let console = lab.logs().join(format!("vm-{name}-console.log"));
         fs::write(&console, "").map_err(Error::file(&console))?;
 
-        let mut command = qemu::command(lab)?;
+        let mut command = qemu::command(lab, Arch::X86_64)?;
         command.args(["-accel", "tcg", "-cpu", "max", "-M", "q35", "-m", "512M", "-smp", "1"]);
         command.args(["-nodefaults", "-nographic", "-no-reboot"]);
         command.arg("-serial").arg(format!("file:{}", console.display()));

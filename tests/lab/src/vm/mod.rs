@@ -1,10 +1,12 @@
 //! Virtual machines: guests that try the library on kernels and devices that this machine does not have.
 
+mod daemon;
 mod initramfs;
 pub mod linux;
 mod machine;
 mod modules;
 mod outcome;
+pub mod unikernel;
 
 use clap::Subcommand;
 
@@ -16,6 +18,8 @@ use crate::lab::Lab;
 pub enum Guest {
     /// Debian's kernel with soft-RoCE: the library against the real uverbs
     Linux,
+    /// No operating system: our image brings up what it finds on the PCI bus
+    Unikernel(unikernel::Options),
 }
 
 /// Runs a guest in the foreground. `Ok(false)` says that something failed and was told.
@@ -25,5 +29,6 @@ pub enum Guest {
 pub fn run(lab: &Lab, guest: &Guest) -> Result<bool> {
     match guest {
         Guest::Linux => linux::foreground(lab),
+        Guest::Unikernel(options) => unikernel::foreground(lab, options),
     }
 }

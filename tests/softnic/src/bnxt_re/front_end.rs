@@ -82,6 +82,11 @@ impl BnxtRe {
         &self.violations
     }
 
+    /// Counts what a driver did wrong on a control channel.
+    pub(super) fn report(&mut self, reason: impl core::fmt::Display) {
+        self.violations.add(Object::Device, reason);
+    }
+
     /// Arms that were dropped because their toggle was not the current one. That is what toggles are for: an arm that is
     /// stored twice, or answers an event that is not the last, does no harm.
     pub fn stale_arms(&self) -> u64 {
@@ -486,6 +491,13 @@ impl FrontEnd for BnxtRe {
         } else {
             self.ring(hardware, page, register, word);
         }
+    }
+
+    fn reset(&mut self) {
+        self.qps.clear();
+        self.cqs.clear();
+        self.srqs.clear();
+        self.push = Push::default();
     }
 
     fn event(&mut self, hardware: &mut Hardware, event: &Event) {

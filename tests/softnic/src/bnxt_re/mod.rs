@@ -4,6 +4,7 @@
 //! case (a wrong entry of the retransmit table, a WQE changed while it is outstanding), is refused and counted as a
 //! [`Violation`].
 
+pub mod control;
 mod cq;
 mod cqe;
 mod front_end;

@@ -3,6 +3,7 @@
 //! It is the judge of the driver: whatever breaks the contract between the two (a WQE that does not repeat its position,
 //! a doorbell that goes back, a completion queue without room) is counted as a [`Violation`] with its reason.
 
+pub mod control;
 mod cqe;
 mod queue_pair;
 mod ring;
@@ -273,6 +274,11 @@ impl FrontEnd for Ionic {
         if let Some((kind, id, entry, wrong)) = blamed {
             self.blame(kind, id, entry, wrong);
         }
+    }
+
+    fn reset(&mut self) {
+        self.qps.clear();
+        self.cqs.clear();
     }
 
     fn event(&mut self, hardware: &mut Hardware, event: &Event) {

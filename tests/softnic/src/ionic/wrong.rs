@@ -31,6 +31,16 @@ pub enum QueueKind {
     Recv,
     /// Completion queue.
     Completion,
+    /// Device commands; the number is the opcode.
+    DeviceCommand,
+    /// Ethernet admin queue; the number is the opcode, or that of the doorbell.
+    Admin,
+    /// RDMA admin queue; the number is the opcode, or that of the doorbell.
+    RdmaAdmin,
+    /// Event queue.
+    Event,
+    /// Registers and doorbells that belong to no queue.
+    Registers,
 }
 
 /// A breach of the contract between driver and device. The device goes on as well as it can; a test asks for the list.

@@ -48,7 +48,7 @@ impl Qp {
         let parts = &*context.parts;
         let handle = parts.ahs.find(to.ah.get()).filter(|ah| ah.pd == self.pd());
         let path = handle.ok_or(WcStatus::LocQpOp)?.path;
-        let sgid = parts.config.gids.get(usize::from(path.sgid_index)).copied();
+        let sgid = parts.config.gid(usize::from(path.sgid_index));
         let sgid = sgid.ok_or(WcStatus::LocQpOp)?;
         let route = Route::new(parts.config.mac, sgid, &path, self.id.get()).ok_or(WcStatus::LocQpOp)?;
         let qkey = if to.qkey.get() & OWN_QKEY != 0 { self.qkey } else { to.qkey };

@@ -1,6 +1,6 @@
 use std::collections::{BTreeSet, VecDeque};
 
-use directverbs::verbs::{AhId, CqId, PdId, QpId, QpState, QpType, SrqId, WcStatus};
+use directverbs::verbs::{AhId, CqId, Gid, PdId, QpId, QpState, QpType, SrqId, WcStatus};
 
 use super::context::{AddressHandle, Context, Counters, Parts, Srq};
 use super::event::{Event, Side};
@@ -64,6 +64,26 @@ impl Engine {
         self.parts.counters
     }
 
+    /// Index of `gid` in the table, to which it is added if it is not there.
+    pub(crate) fn learn_gid(&mut self, gid: Gid) -> Option<u8> {
+        let gids = &mut self.parts.config.gids;
+        let known = gids.iter().position(|known| *known == gid);
+        let index = u8::try_from(known.unwrap_or(gids.len())).ok()?;
+        if known.is_none() {
+            gids.push(gid);
+        }
+        Some(index)
+    }
+
+    /// Sets entry `index` of the table.
+    pub(crate) fn set_gid(&mut self, index: usize, gid: Gid) {
+        let gids = &mut self.parts.config.gids;
+        if gids.len() <= index {
+            gids.resize(index + 1, Gid::default());
+        }
+        gids[index] = gid;
+    }
+
     pub(crate) fn create_pd(&mut self) -> Result<PdId, DeviceError> {
         self.pds.insert(None, Users::default()).map(PdId::truncated)
     }
@@ -87,7 +107,7 @@ impl Engine {
 
     pub(crate) fn create_ah(&mut self, config: &AhConfig) -> Result<AhId, DeviceError> {
         self.pds.get(config.pd.get())?;
-        if self.parts.config.gids.get(usize::from(config.path.sgid_index)).is_none() {
+        if self.parts.config.gid(usize::from(config.path.sgid_index)).is_none() {
             return Err(DeviceError::Invalid("no GID with the path's sgid_index"));
         }
         let handle = AddressHandle { pd: config.pd, path: config.path };

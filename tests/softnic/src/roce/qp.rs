@@ -133,7 +133,7 @@ impl Qp {
         }
         let route = match &attributes.path {
             Some(path) => {
-                let sgid = parts.config.gids.get(usize::from(path.sgid_index)).copied();
+                let sgid = parts.config.gid(usize::from(path.sgid_index));
                 let sgid = sgid.ok_or(DeviceError::Invalid("no GID with the path's sgid_index"))?;
                 let entropy = self.id.get().wrapping_mul(0x9e37_79b9) >> 12;
                 let route = Route::new(parts.config.mac, sgid, path, entropy);

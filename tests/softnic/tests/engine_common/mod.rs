@@ -49,6 +49,9 @@ impl FrontEnd for Recorder {
     fn modify_qp(&mut self, _: &mut Hardware, _: QpId, _: QpState, _: QpState, _: &ModifyQp) {}
     fn destroy_qp(&mut self, _: &mut Hardware, _: QpId) {}
     fn doorbell(&mut self, _: &mut Hardware, _: u32, _: usize, _: u64) {}
+    fn reset(&mut self) {
+        self.events.clear();
+    }
     fn event(&mut self, _: &mut Hardware, event: &Event) {
         self.events.push(*event);
     }

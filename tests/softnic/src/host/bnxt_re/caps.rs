@@ -1,5 +1,4 @@
 use directverbs::bnxt_re::caps::{DeviceCaps, Generation, Limits};
-use directverbs::bnxt_re::plan::QpPlan;
 use directverbs::bnxt_re::wqe::{STATIC_SGES, WqeMode};
 use directverbs::verbs::DeviceAttributes;
 
@@ -36,19 +35,13 @@ pub fn caps(generation: Generation, wqe_mode: WqeMode) -> DeviceCaps {
 
 /// The same in the terms of the traits.
 pub fn attributes(caps: &DeviceCaps) -> DeviceAttributes {
-    DeviceAttributes {
-        family: caps.generation.name(),
-        max_qp: QpPlan::largest(caps),
-        max_cqe: caps.max_cqe,
-        max_srq_wr: caps.limits.max_srq_wr,
-        max_rd_atomic: MAX_RD_ATOMIC,
-        atomics: caps.limits.atomics,
-        memory_windows: true,
-    }
+    caps.attributes(MAX_RD_ATOMIC)
 }
 
 #[cfg(test)]
 mod tests {
+    use directverbs::bnxt_re::plan::QpPlan;
+
     use super::*;
 
     #[test]

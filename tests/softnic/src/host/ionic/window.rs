@@ -6,43 +6,16 @@ use directverbs::ionic::cmb::Mapping;
 use directverbs::ionic::doorbell::{DbRing, DoorbellWord};
 use directverbs::queue::{DeviceMemory, Doorbell, barrier};
 
+use crate::combining::{Combining, Line};
 use crate::fabric::NicHandle;
-use crate::fault::Random;
 use crate::ionic::Ionic;
-
-/// Buffers that a processor combines stores in before they leave.
-const BUFFERS: usize = 12;
-
-/// Write-combining buffers: stores wait in them and leave in any order, unless they are flushed. So a driver that
-/// forgets to flush is found out.
-#[derive(Debug)]
-struct Combining {
-    lines: Vec<(u64, [u8; 64])>,
-    random: Random,
-}
-
-impl Combining {
-    fn put(&mut self, offset: u64, line: [u8; 64]) -> Option<(u64, [u8; 64])> {
-        if let Some(same) = self.lines.iter_mut().find(|(at, _)| *at == offset) {
-            same.1 = line;
-            return None;
-        }
-        self.lines.push((offset, line));
-        (self.lines.len() > BUFFERS).then(|| self.take()).flatten()
-    }
-
-    fn take(&mut self) -> Option<(u64, [u8; 64])> {
-        let at = self.random.below(self.lines.len() as u64) as usize;
-        (!self.lines.is_empty()).then(|| self.lines.swap_remove(at))
-    }
-}
 
 /// A processor's way to a NIC: the doorbell page of a process, and the write-combining buffers before its memory.
 #[derive(Clone, Debug)]
 pub struct Port {
     nic: NicHandle<Ionic>,
     page: u32,
-    combining: Arc<Mutex<Combining>>,
+    combining: Arc<Mutex<Combining<u64>>>,
     lost: Arc<Mutex<Lost>>,
 }
 
@@ -65,8 +38,8 @@ impl Lost {
 
 impl Port {
     pub(super) fn new(nic: NicHandle<Ionic>, page: u32, seed: u64) -> Self {
-        let combining = Combining { lines: Vec::new(), random: Random::new(seed) };
-        Self { nic, page, combining: Arc::new(Mutex::new(combining)), lost: Arc::default() }
+        let combining = Arc::new(Mutex::new(Combining::new(seed)));
+        Self { nic, page, combining, lost: Arc::default() }
     }
 
     /// Rings the doorbells that were lost once more; `true` if there were any.
@@ -85,8 +58,15 @@ impl Port {
 
     fn flush(&self) {
         let mut combining = lock(&self.combining);
-        while let Some((offset, line)) = combining.take() {
-            self.nic.lock().device_store(offset, &line);
+        while let Some(line) = combining.take() {
+            self.leave(&line);
+        }
+    }
+
+    /// A combined line goes to the device.
+    fn leave(&self, line: &Line<u64>) {
+        for (offset, bytes) in line.runs() {
+            self.nic.lock().device_store(line.key + offset as u64, bytes);
         }
     }
 }
@@ -127,12 +107,12 @@ impl DeviceMemory for Window {
 
     fn store_64(&self, offset: usize, block: &[u8; 64]) {
         let at = self.base + offset as u64;
-        let leaves = match self.mapping {
-            Mapping::Uncached => Some((at, *block)),
-            Mapping::WriteCombined => lock(&self.port.combining).put(at, *block),
-        };
-        if let Some((at, line)) = leaves {
-            self.port.nic.lock().device_store(at, &line);
+        match self.mapping {
+            Mapping::Uncached => self.port.nic.lock().device_store(at, block),
+            Mapping::WriteCombined => {
+                let leaves = lock(&self.port.combining).put(at, 0, block);
+                leaves.iter().for_each(|line| self.port.leave(line));
+            }
         }
     }
 }
@@ -144,6 +124,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::combining::BUFFERS;
     use crate::device::NicConfig;
     use crate::fabric::{Fabric, FabricOptions};
     use crate::host::Host;

@@ -1,0 +1,44 @@
+use core::time::Duration;
+
+use directverbs::bnxt_re::hwrm::context::Demand;
+use directverbs::bnxt_re::wqe::WqeMode;
+use directverbs::verbs::{Gid, Mtu};
+
+/// What a driver wants of a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config<'a> {
+    /// Objects that the device shall have context memory for.
+    pub demand: Demand,
+    /// Our GIDs; without any, the link-local one that follows from the Ethernet address is added.
+    pub gids: &'a [Gid],
+    /// VLAN tag of each GID, in the same order; those behind the end have none.
+    pub vlans: &'a [Option<u16>],
+    /// Largest path MTU.
+    pub mtu: Mtu,
+    /// Layout of WQEs, where the device leaves a choice; `None` takes what suits the generation.
+    pub wqe_mode: Option<WqeMode>,
+    /// Slots of the command ring, a power of two.
+    pub command_slots: u32,
+    /// Entries of the ring of completions of commands, and of the notification queue, a power of two.
+    pub event_entries: u32,
+    /// Longest time that a command may take. Requests take what the device says, if that is less.
+    pub command_limit: Duration,
+    /// Longest time that a reset of the function, by the firmware, may take.
+    pub reset_limit: Duration,
+}
+
+impl Default for Config<'_> {
+    fn default() -> Self {
+        Self {
+            demand: Demand { qps: 64, srqs: 16, cqs: 128, regions: 256, ahs: 64 },
+            gids: &[],
+            vlans: &[],
+            mtu: Mtu::B4096,
+            wqe_mode: None,
+            command_slots: 256,
+            event_entries: 256,
+            command_limit: Duration::from_secs(40),
+            reset_limit: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Objects: their memory, and the commands that create and destroy them.
+
+use directverbs::bnxt_re::attached::{AttachedCq, AttachedQp, AttachedSrq};
+use directverbs::bnxt_re::cq;
+use directverbs::bnxt_re::pbl::{PAGE, Use};
+use directverbs::bnxt_re::plan::{CqPlan, QpPlan, SRQ_ENTRY_BYTES, SrqPlan};
+use directverbs::bnxt_re::qp::{self, QueuePairInit};
+use directverbs::bnxt_re::rcfw::cq::{CmdqCreateCq, CmdqDestroyCq};
+use directverbs::bnxt_re::rcfw::create::{NewQp, RegionKey};
+use directverbs::bnxt_re::rcfw::function::caps;
+use directverbs::bnxt_re::rcfw::mr::{CmdqAllocateMrw, CmdqDeallocateKey, CmdqRegisterMr};
+use directverbs::bnxt_re::rcfw::opcode::Opcode;
+use directverbs::bnxt_re::rcfw::qp::{CmdqCreateQp, CmdqDestroyQp, CmdqQueryQp, CreqQueryQpRespSb};
+use directverbs::bnxt_re::rcfw::srq::{CmdqCreateSrq, CmdqDestroySrq};
+use directverbs::bnxt_re::send::{SendInit, SendRecord};
+use directverbs::bnxt_re::srq::{self, SrqRecord};
+use directverbs::verbs::{
+    AccessFlags, CqId, MemoryError, PdId, QpId, QpInit, QpType, QueuePair as _, SrqId, SrqInit,
+};
+use zerocopy::little_endian as le;
+
+use super::area::{Areas, address, shared};
+use super::device::{Device, ProtectionDomain};
+use super::error::Error;
+use super::page::QueuePage;
+use super::queue::{CompletionQueue, QueuePair, SharedReceiveQueue};
+use crate::dma::DmaMemory;
+use crate::host::Host;
+use crate::region::Region;
+
+/// Doorbell page of all queues: the privileged one.
+const DPI: u32 = 0;
+/// Bytes of an entry of the tables of READs and atomics.
+const READ_ENTRY: u64 = 32;
+/// Numbers of objects have 20 bits in doorbells, those of queue pairs 24 on the wire.
+const MAX_XID: u32 = (1 << 20) - 1;
+
+/// A number that the device has given, if it is one.
+fn number(opcode: Opcode, xid: u32) -> Result<u32, Error> {
+    if xid <= MAX_XID { Ok(xid) } else { Err(Error::Number { opcode, xid }) }
+}
+
+impl<H: Host> Device<H> {
+    pub(super) fn new_cq(&mut self, cqe: u32) -> Result<CompletionQueue<H>, Error> {
+        let plan = CqPlan::new(self.caps(), cqe)?;
+        let mut areas = Areas::default();
+        let at = areas.pages(plan.bytes.into());
+        let area = areas.list(at, plan.bytes.into(), Use::Ring)?;
+        let mut memory = shared(&self.host, areas.bytes())?;
+        let base = address(&memory);
+        let listed = area.write(&mut memory, base)?;
+        let handle = u64::from(self.take_handle());
+        let page = QueuePage::new(self.page.clone());
+        let (brought, host) = self.brought()?;
+        let command = CmdqCreateCq::new(handle, plan.entries, listed, brought.nq_id, DPI)?;
+        let done = match brought.command(host, &command) {
+            Err(error) if error.is_refusal() => {
+                memory.release();
+                return Err(error);
+            }
+            other => other?,
+        };
+        let id = CqId::truncated(number(Opcode::CREATE_CQ, done.xid.get())?);
+        let queue = memory.try_map(|memory| {
+            let (ring, _) = memory.split_at(plan.bytes as usize);
+            cq::CompletionQueue::new(ring, &plan, id).map(|cq| AttachedCq::new(cq, page))
+        })?;
+        queue.cq.enable(directverbs::bnxt_re::doorbell::Toggle::ZERO, &queue.page);
+        Ok(CompletionQueue { queue, handle })
+    }
+
+    pub(super) fn drop_cq(&mut self, cq: CompletionQueue<H>) -> Result<(), Error> {
+        let cq_cid = le::U32::new(cq.queue.cq.id().get());
+        let (brought, host) = self.brought()?;
+        brought.command(host, &CmdqDestroyCq { cq_cid, ..CmdqDestroyCq::ZERO })?;
+        cq.queue.release();
+        Ok(())
+    }
+
+    pub(super) fn new_srq(&mut self, pd: PdId, init: &SrqInit) -> Result<SharedReceiveQueue<H>, Error> {
+        let plan = SrqPlan::new(self.caps(), init)?;
+        let bytes = u64::from(plan.entries) * u64::from(SRQ_ENTRY_BYTES);
+        let mut areas = Areas::default();
+        let at = areas.pages(plan.bytes.into());
+        let area = areas.list(at, bytes, Use::Ring)?;
+        let records_at = areas.pages((plan.shadow() * size_of::<SrqRecord>()) as u64);
+        let mut memory = shared(&self.host, areas.bytes())?;
+        let base = address(&memory);
+        let listed = area.write(&mut memory, base)?;
+        let handle = u64::from(self.take_handle());
+        let page = QueuePage::new(self.page.clone());
+        let (brought, host) = self.brought()?;
+        let command = CmdqCreateSrq::new(handle, plan.entries, listed, brought.nq_id, DPI, pd)?;
+        let done = match brought.command(host, &command) {
+            Err(error) if error.is_refusal() => {
+                memory.release();
+                return Err(error);
+            }
+            other => other?,
+        };
+        let id = SrqId::truncated(number(Opcode::CREATE_SRQ, done.xid.get())?);
+        let queue = memory.try_map(|memory| {
+            let (front, records) = memory.split_at(records_at as usize);
+            let (ring, _) = front.split_at(plan.bytes as usize);
+            // SAFETY: the device was told of the ring and its list alone, which lie in front of the records.
+            let records = unsafe { records.into_records::<SrqRecord>("receive records", plan.shadow()) }?;
+            let srq = srq::SharedReceiveQueue::new(ring, records, &plan, id)?;
+            Ok::<_, MemoryError>(AttachedSrq { srq, page })
+        })?;
+        queue.srq.enable(&queue.page, directverbs::bnxt_re::doorbell::Toggle::ZERO);
+        Ok(SharedReceiveQueue { queue, handle })
+    }
+
+    pub(super) fn drop_srq(&mut self, srq: SharedReceiveQueue<H>) -> Result<(), Error> {
+        let srq_cid = le::U32::new(srq.queue.srq.id().get());
+        let (brought, host) = self.brought()?;
+        brought.command(host, &CmdqDestroySrq { srq_cid, ..CmdqDestroySrq::ZERO })?;
+        srq.queue.release();
+        Ok(())
+    }
+
+    pub(super) fn new_qp(
+        &mut self,
+        pd: &ProtectionDomain,
+        init: &QpInit<'_, CompletionQueue<H>, SharedReceiveQueue<H>>,
+    ) -> Result<QueuePair<H>, Error> {
+        let plan = QpPlan::new(self.caps(), &init.capabilities, init.srq.is_some())?;
+        let connected = init.qp_type == QpType::Rc;
+        let mut areas = Areas::default();
+        let sq_at = areas.pages(plan.send.bytes.into());
+        let rq_bytes = plan.recv.map_or(0, |recv| u64::from(recv.bytes));
+        let rq_at = areas.pages(rq_bytes);
+        let outstanding = self.told.outstanding;
+        let table = |entries: u32| if connected { u64::from(entries) * READ_ENTRY } else { 0 };
+        let irrq_at = areas.pages(table(outstanding.irrq()));
+        let orrq_at = areas.pages(table(outstanding.orrq()));
+        let sq_area = areas.list(sq_at, plan.send.bytes.into(), Use::Ring)?;
+        let rq_area = match rq_bytes {
+            0 => None,
+            bytes => Some(areas.list(rq_at, bytes, Use::Ring)?),
+        };
+        let sends_at = areas.pages((plan.send.shadow() * size_of::<SendRecord>()) as u64);
+        let receives = plan.recv.map_or(0, |recv| recv.shadow());
+        let receives_at = areas.pages((receives * size_of::<u64>()) as u64);
+        let mut memory = shared(&self.host, areas.bytes())?;
+        let base = address(&memory);
+        let sq = sq_area.write(&mut memory, base)?;
+        let rq = rq_area.map(|area| area.write(&mut memory, base)).transpose()?;
+        let handle = self.take_handle();
+        let command = CmdqCreateQp::new(&NewQp {
+            handle: handle.into(),
+            qp_type: init.qp_type,
+            plan: &plan,
+            signal_all: init.signal_all,
+            sq,
+            rq,
+            read_tables: connected.then_some((base + irrq_at, base + orrq_at)),
+            send_cq: init.send_cq.queue.cq.id(),
+            recv_cq: init.recv_cq.queue.cq.id(),
+            srq: init.srq.map(|srq| srq.queue.srq.id()),
+            pd: pd.id,
+            dpi: DPI,
+        })?;
+        let atomics = self.caps().limits.atomics;
+        let page = QueuePage::new(self.page.clone());
+        let (brought, host) = self.brought()?;
+        let done = match brought.command(host, &command) {
+            Err(error) if error.is_refusal() => {
+                memory.release();
+                return Err(error);
+            }
+            other => other?,
+        };
+        let id = QpId::truncated(number(Opcode::CREATE_QP, done.xid.get())?);
+        let send =
+            SendInit { plan: plan.send, qp: id, qp_type: init.qp_type, signal_all: init.signal_all, atomics };
+        let init = QueuePairInit {
+            id,
+            handle,
+            qp_type: init.qp_type,
+            send_cq: init.send_cq.queue.cq.id(),
+            recv_cq: init.recv_cq.queue.cq.id(),
+            srq: init.srq.map(|srq| srq.queue.srq.id()),
+            capabilities: plan.granted(),
+        };
+        let queue = memory.try_map(|memory| {
+            let (rings, records) = memory.split_at(sends_at as usize);
+            let (sq, rest) = rings.split_at(rq_at as usize);
+            let (rq, _) = rest.split_at(rq_bytes as usize);
+            let (sends, receive) = records.split_at((receives_at - sends_at) as usize);
+            // SAFETY: the device was told of rings, tables and lists alone, which lie in front of the records.
+            let (sends, receive) = unsafe {
+                (
+                    sends.into_records::<SendRecord>("send records", plan.send.shadow())?,
+                    receive.into_records::<u64>("receive records", receives)?,
+                )
+            };
+            let qp = qp::QueuePair::assemble(&plan, &send, &init, (sq, sends), Some((rq, receive)))?;
+            Ok::<_, MemoryError>(AttachedQp { qp, page })
+        })?;
+        Ok(QueuePair { queue })
+    }
+
+    pub(super) fn drop_qp(&mut self, qp: QueuePair<H>) -> Result<(), Error> {
+        let qp_cid = le::U32::new(qp.queue.qp.id().get());
+        let (brought, host) = self.brought()?;
+        brought.command(host, &CmdqDestroyQp { qp_cid, ..CmdqDestroyQp::ZERO })?;
+        qp.queue.release();
+        Ok(())
+    }
+
+    /// What the device tells about a queue pair.
+    ///
+    /// # Errors
+    /// It does not tell.
+    pub fn query_qp(&mut self, qp: &QueuePair<H>) -> Result<CreqQueryQpRespSb, Error> {
+        let qp_cid = le::U32::new(qp.id().get());
+        let (brought, host) = self.brought()?;
+        brought.query(host, &CmdqQueryQp { qp_cid, ..CmdqQueryQp::ZERO })
+    }
+
+    pub(super) fn new_mr(
+        &mut self,
+        pd: PdId,
+        len: usize,
+        access: AccessFlags,
+    ) -> Result<Region<H::Dma>, Error> {
+        let bytes = len.max(1) as u64;
+        let mut areas = Areas::default();
+        let at = areas.pages(bytes);
+        let area = areas.list(at, bytes, Use::Memory)?;
+        // The list is the device's only during the command.
+        let data = self.host.dma(len, PAGE as usize)?;
+        let mut lists = shared(&self.host, areas.bytes() - bytes.next_multiple_of(PAGE))?;
+        let (list_address, va) = (address(&lists), data.device_address());
+        let listed = area.write_apart(&mut lists, list_address, va)?;
+        let registered = self.register(pd, access, va, bytes, listed);
+        match registered {
+            Ok(key) => {
+                lists.release();
+                Ok(Region::new(data, len, key))
+            }
+            Err(error) => {
+                if error.is_refusal() {
+                    lists.release();
+                } else {
+                    data.abandon();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn register(
+        &mut self,
+        pd: PdId,
+        access: AccessFlags,
+        va: u64,
+        bytes: u64,
+        pages: directverbs::bnxt_re::rcfw::create::Listed,
+    ) -> Result<u32, Error> {
+        let allocates = self.told.func.dev_cap_flags.get() & caps::MR_REGISTER_ALLOC != 0;
+        let (brought, host) = self.brought()?;
+        let key = if allocates {
+            RegionKey::New(pd)
+        } else {
+            RegionKey::Allocated(brought.command(host, &CmdqAllocateMrw::region(pd))?.xid.get())
+        };
+        let command = CmdqRegisterMr::new(key, access, va, bytes, pages);
+        match (brought.command(host, &command), key) {
+            (Ok(done), RegionKey::New(_)) => Ok(done.xid.get()),
+            (Ok(_), RegionKey::Allocated(key)) => Ok(key),
+            (Err(error), RegionKey::Allocated(key)) if error.is_refusal() => {
+                // The key opens nothing; without it the device is as before.
+                brought.command(host, &CmdqDeallocateKey::region(key))?;
+                Err(error)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Queues that are posted to and polled, with the memory under them.
+
+use directverbs::bnxt_re::attached::{AttachedCq, AttachedQp, AttachedSrq, Page};
+use directverbs::bnxt_re::doorbell::Toggle;
+use directverbs::queue::Borrowed;
+use directverbs::verbs::{
+    self, BatchError, CqFault, CqId, Endpoints, Pollable, QpCapabilities, QpId, QpState, QpType, RecvRequest,
+    SendRequest, SrqId, Unwrapped, WorkCompletion, Wrapper,
+};
+
+use super::page::QueuePage;
+use crate::dma::Owned;
+use crate::host::Host;
+
+/// The queues of the core, with bookkeeping in memory of the host.
+pub(super) type InnerCq<H> = AttachedCq<'static, Borrowed<'static>, QueuePage<<H as Host>::Bar>>;
+pub(super) type InnerQp<H> = AttachedQp<'static, Borrowed<'static>, QueuePage<<H as Host>::Bar>>;
+pub(super) type InnerSrq<H> = AttachedSrq<'static, Borrowed<'static>, QueuePage<<H as Host>::Bar>>;
+
+/// A completion queue. Destroy it with its device; dropped before, it abandons its ring.
+#[derive(Debug)]
+pub struct CompletionQueue<H: Host> {
+    pub(super) queue: Owned<InnerCq<H>, H::Dma, 1>,
+    pub(super) handle: u64,
+}
+
+/// A queue pair. Destroy it with its device; dropped before, it abandons its rings.
+#[derive(Debug)]
+pub struct QueuePair<H: Host> {
+    pub(super) queue: Owned<InnerQp<H>, H::Dma, 1>,
+}
+
+/// A shared receive queue. Destroy it with its device; dropped before, it abandons its ring.
+#[derive(Debug)]
+pub struct SharedReceiveQueue<H: Host> {
+    pub(super) queue: Owned<InnerSrq<H>, H::Dma, 1>,
+    pub(super) handle: u64,
+}
+
+impl<H: Host> CompletionQueue<H> {
+    /// What [`super::Event::Completion`] names it by.
+    pub const fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// Takes the toggle of an event: the queue can be armed again.
+    pub fn acknowledge(&mut self, toggle: Toggle) {
+        self.queue.page.set_toggle(toggle);
+        self.queue.cq.enable(toggle, &self.queue.page);
+    }
+}
+
+impl<H: Host> SharedReceiveQueue<H> {
+    /// What [`super::Event::Limit`] names it by.
+    pub const fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// Takes the toggle of an event: the limit can be armed again.
+    pub fn acknowledge(&mut self, toggle: Toggle) {
+        self.queue.page.set_toggle(toggle);
+        self.queue.srq.enable(&self.queue.page, self.queue.page.toggle());
+    }
+}
+
+impl<H: Host> Wrapper<InnerQp<H>> for QueuePair<H> {
+    #[inline]
+    fn queue(&mut self) -> Option<&mut InnerQp<H>> {
+        Some(&mut self.queue)
+    }
+}
+
+impl<H: Host> Wrapper<InnerSrq<H>> for SharedReceiveQueue<H> {
+    #[inline]
+    fn queue(&mut self) -> Option<&mut InnerSrq<H>> {
+        Some(&mut self.queue)
+    }
+}
+
+impl<H: Host> Pollable for QueuePair<H> {
+    #[inline]
+    fn key(&self) -> u32 {
+        self.queue.key()
+    }
+
+    #[inline]
+    fn flush_seq(&self) -> u32 {
+        self.queue.flush_seq()
+    }
+}
+
+impl<H: Host> verbs::QueuePair for QueuePair<H> {
+    type CompletionQueue = CompletionQueue<H>;
+
+    fn id(&self) -> QpId {
+        verbs::QueuePair::id(&*self.queue)
+    }
+
+    fn qp_type(&self) -> QpType {
+        verbs::QueuePair::qp_type(&*self.queue)
+    }
+
+    fn state(&self) -> QpState {
+        verbs::QueuePair::state(&*self.queue)
+    }
+
+    fn capabilities(&self) -> QpCapabilities {
+        verbs::QueuePair::capabilities(&*self.queue)
+    }
+
+    #[inline]
+    fn post_send(
+        &mut self,
+        cq: &mut CompletionQueue<H>,
+        requests: &[SendRequest<'_>],
+    ) -> Result<(), BatchError> {
+        verbs::QueuePair::post_send(&mut *self.queue, &mut cq.queue, requests)
+    }
+
+    #[inline]
+    fn post_recv(
+        &mut self,
+        cq: &mut CompletionQueue<H>,
+        requests: &[RecvRequest<'_>],
+    ) -> Result<(), BatchError> {
+        verbs::QueuePair::post_recv(&mut *self.queue, &mut cq.queue, requests)
+    }
+}
+
+impl<H: Host> verbs::CompletionQueue for CompletionQueue<H> {
+    type QueuePair = QueuePair<H>;
+    type SharedReceiveQueue = SharedReceiveQueue<H>;
+
+    fn id(&self) -> CqId {
+        self.queue.cq.id()
+    }
+
+    fn poll<E>(&mut self, endpoints: &mut E, out: &mut [WorkCompletion]) -> Result<usize, CqFault>
+    where
+        E: Endpoints<QueuePair<H>, SharedReceiveQueue<H>>,
+    {
+        let mut endpoints = Unwrapped::<E, QueuePair<H>, SharedReceiveQueue<H>>::new(endpoints);
+        verbs::CompletionQueue::poll(&mut *self.queue, &mut endpoints, out)
+    }
+
+    fn arm(&mut self, solicited_only: bool) {
+        verbs::CompletionQueue::arm(&mut *self.queue, solicited_only);
+    }
+}
+
+impl<H: Host> verbs::SharedReceiveQueue for SharedReceiveQueue<H> {
+    fn id(&self) -> SrqId {
+        self.queue.srq.id()
+    }
+
+    fn post_recv(&mut self, requests: &[RecvRequest<'_>]) -> Result<(), BatchError> {
+        verbs::SharedReceiveQueue::post_recv(&mut *self.queue, requests)
+    }
+
+    fn arm_limit(&mut self, limit: u32) {
+        verbs::SharedReceiveQueue::arm_limit(&mut *self.queue, limit);
+    }
+}

@@ -1,0 +1,206 @@
+//! Memory that a device reaches by DMA.
+
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+use directverbs::queue::RingMemory;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// Why there is no such memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DmaError {
+    /// It would be too much.
+    #[error("no DMA memory for {bytes} bytes aligned to {align}")]
+    Exhausted {
+        /// Bytes asked for.
+        bytes: usize,
+        /// Alignment asked for.
+        align: usize,
+    },
+    /// The alignment is no power of two, or more than the host can give.
+    #[error("DMA memory cannot be aligned to {0}")]
+    Alignment(usize),
+    /// The host refuses it for this reason of its own (an error number on Linux: often a limit on locked memory).
+    #[error("{bytes} bytes cannot be made DMA memory: error {code}")]
+    Refused {
+        /// Bytes asked for.
+        bytes: usize,
+        /// The host's error number.
+        code: i32,
+    },
+}
+
+/// A block of memory that the processor and the device share, contiguous at the device's addresses, zeroed when it is
+/// given. The device may write at any time, so contents are copied in and out. Dropping it frees it: only once the device
+/// has been told to forget it. Otherwise it is [abandoned](Self::abandon).
+///
+/// # Safety
+/// `base` is valid for reads and writes of `len` bytes until the value is dropped or abandoned, no matter where it is moved. No other block overlaps it. The memory is coherent: stores before
+/// [`directverbs::queue::barrier::to_device`] are seen by a device that a register store after it makes look, and what a
+/// device has written before its valid bit is seen after [`directverbs::queue::barrier::from_device`].
+pub unsafe trait DmaMemory: fmt::Debug {
+    /// The first byte, as the processor addresses it.
+    fn base(&self) -> NonNull<u8>;
+
+    /// The first byte, as the device addresses it.
+    fn device_address(&self) -> u64;
+
+    /// Length in bytes: what was asked for, or somewhat more.
+    fn len(&self) -> usize;
+
+    /// Gives the memory up although the device may still know it. Nobody gets it before [`super::Host::quiesce`] has taken
+    /// the device off the bus.
+    fn abandon(self);
+
+    /// Copies `bytes` to `offset`; `false`, and nothing written, if they do not fit.
+    #[must_use]
+    fn write(&mut self, offset: usize, bytes: &[u8]) -> bool {
+        let fits = inside(self.len(), offset, bytes.len());
+        if fits {
+            // SAFETY: in bounds as just checked, valid by the trait's contract, and no references to DMA memory exist that
+            // `bytes` could be.
+            unsafe {
+                self.base().as_ptr().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
+        }
+        fits
+    }
+
+    /// Fills `out` from `offset`; `false`, and nothing read, if it does not fit.
+    #[must_use]
+    fn read(&self, offset: usize, out: &mut [u8]) -> bool {
+        let fits = inside(self.len(), offset, out.len());
+        if fits {
+            // SAFETY: as in `write`.
+            unsafe {
+                out.as_mut_ptr().copy_from_nonoverlapping(self.base().as_ptr().add(offset), out.len());
+            }
+        }
+        fits
+    }
+
+    /// Copies `value` to `offset`; `false`, and nothing written, if it does not fit.
+    #[must_use]
+    fn store<T: IntoBytes + Immutable>(&mut self, offset: usize, value: &T) -> bool {
+        self.write(offset, value.as_bytes())
+    }
+
+    /// Copies a value out of `offset`; `None` if it does not fit.
+    fn load<T: FromBytes + IntoBytes>(&self, offset: usize) -> Option<T> {
+        let mut value = T::new_zeroed();
+        self.read(offset, value.as_mut_bytes()).then_some(value)
+    }
+
+    /// Loads the byte at `offset` in one piece that the compiler neither drops nor moves: for valid bytes. `None` outside.
+    fn load_valid(&self, offset: usize) -> Option<u8> {
+        // SAFETY: in bounds as just checked, and valid by the trait's contract.
+        inside(self.len(), offset, 1).then(|| unsafe { self.base().as_ptr().add(offset).read_volatile() })
+    }
+
+    /// Fills it with zero bytes.
+    fn zero(&mut self) {
+        // SAFETY: all of it is writable by the trait's contract.
+        unsafe { self.base().as_ptr().write_bytes(0, self.len()) };
+    }
+}
+
+const fn inside(has: usize, offset: usize, len: usize) -> bool {
+    offset <= has && len <= has - offset
+}
+
+/// A queue and the DMA memory under it, which it alone reaches.
+///
+/// A queue that the device has destroyed is [released](Self::release), which frees the memory. One that is dropped before
+/// abandons it: the device may still write there.
+pub struct Owned<Q, D: DmaMemory, const N: usize> {
+    queue: ManuallyDrop<Q>,
+    blocks: ManuallyDrop<[D; N]>,
+}
+
+impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
+    /// Builds a queue over `blocks`; `build` gets the ring memory of each, in order. The device must not know the blocks yet:
+    /// if `build` fails, they are freed.
+    ///
+    /// # Errors
+    /// Those of `build`.
+    pub fn build<E>(
+        blocks: [D; N],
+        build: impl FnOnce([RingMemory<'static>; N]) -> Result<Q, E>,
+    ) -> Result<Self, E> {
+        let rings = blocks.each_ref().map(|block| {
+            // SAFETY: a block's memory stays valid wherever the block is moved. It is locked up with the queue that takes
+            // the ring, never lent, and dropped or abandoned after the queue is dropped.
+            unsafe { RingMemory::from_raw(block.base(), block.len()) }
+        });
+        let queue = build(rings)?;
+        Ok(Self { queue: ManuallyDrop::new(queue), blocks: ManuallyDrop::new(blocks) })
+    }
+
+    /// Makes another queue of it, over the same blocks. If that fails, they are abandoned.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn try_map<R, E>(self, change: impl FnOnce(Q) -> Result<R, E>) -> Result<Owned<R, D, N>, E> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: neither is used again, as `this` is never dropped.
+        let (queue, blocks) =
+            unsafe { (ManuallyDrop::take(&mut this.queue), ManuallyDrop::take(&mut this.blocks)) };
+        match change(queue) {
+            Ok(queue) => Ok(Owned { queue: ManuallyDrop::new(queue), blocks: ManuallyDrop::new(blocks) }),
+            Err(error) => {
+                blocks.into_iter().for_each(D::abandon);
+                Err(error)
+            }
+        }
+    }
+
+    /// Device addresses of the blocks.
+    pub fn device_addresses(&self) -> [u64; N] {
+        self.blocks.each_ref().map(D::device_address)
+    }
+
+    /// Drops the queue and frees its memory: the device has forgotten it.
+    pub fn release(self) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: neither is used again, as `this` is never dropped; the queue goes first, so that nothing reaches the
+        // memory when it is freed.
+        unsafe {
+            ManuallyDrop::drop(&mut this.queue);
+            ManuallyDrop::drop(&mut this.blocks);
+        }
+    }
+}
+
+impl<Q, D: DmaMemory, const N: usize> Drop for Owned<Q, D, N> {
+    fn drop(&mut self) {
+        // SAFETY: neither is used again; the queue goes first, as in `release`.
+        let blocks = unsafe {
+            ManuallyDrop::drop(&mut self.queue);
+            ManuallyDrop::take(&mut self.blocks)
+        };
+        blocks.into_iter().for_each(D::abandon);
+    }
+}
+
+impl<Q, D: DmaMemory, const N: usize> Deref for Owned<Q, D, N> {
+    type Target = Q;
+
+    fn deref(&self) -> &Q {
+        &self.queue
+    }
+}
+
+impl<Q, D: DmaMemory, const N: usize> DerefMut for Owned<Q, D, N> {
+    fn deref_mut(&mut self) -> &mut Q {
+        &mut self.queue
+    }
+}
+
+impl<Q: fmt::Debug, D: DmaMemory, const N: usize> fmt::Debug for Owned<Q, D, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owned").field("queue", &*self.queue).field("blocks", &*self.blocks).finish()
+    }
+}

@@ -1,0 +1,183 @@
+//! What can go wrong, and with which object.
+
+use core::fmt;
+use core::time::Duration;
+
+use directverbs::ionic::admin::{AdminError, PageError, TemplateError};
+use directverbs::ionic::devcmd::{AdminFault, CommandError, IdentityError, QueueFull};
+use directverbs::verbs::{MemoryError, PlanError, StateError};
+
+use crate::clock::Timeout;
+use crate::dma::DmaError;
+use crate::host::ResetError;
+use crate::registers::MapError;
+
+/// The object of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// What it is.
+    pub kind: &'static str,
+    /// Its number, if it has one already.
+    pub id: Option<u32>,
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.id {
+            Some(id) => write!(f, "{} {id:#x}", self.kind),
+            None => f.write_str(self.kind),
+        }
+    }
+}
+
+/// A control operation that failed: on which object, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{object}: {cause}")]
+pub struct Error {
+    /// The object.
+    pub object: Object,
+    /// Why.
+    #[source]
+    pub cause: Cause,
+}
+
+/// Why a control operation failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Another device.
+    #[error("vendor {vendor:#06x}, device {device:#06x} is no ionic NIC")]
+    UnknownDevice {
+        /// PCI vendor id.
+        vendor: u16,
+        /// PCI device id.
+        device: u16,
+    },
+    /// The device does not answer: it reads as all ones.
+    #[error("the device is gone")]
+    Gone,
+    /// BAR 0 does not begin as it must.
+    #[error("signature {0:#x}")]
+    Signature(u32),
+    /// BAR 0 is too short.
+    #[error("{0:#x} bytes of registers")]
+    Registers(u64),
+    /// The firmware does not run.
+    #[error("the firmware is down: status {0:#x}")]
+    FirmwareDown(u8),
+    /// The firmware has started again: everything that was created is gone.
+    #[error("the device has reset itself: generation {now}, it was {was}")]
+    HotReset {
+        /// Generation when the device was opened.
+        was: u8,
+        /// Generation now.
+        now: u8,
+    },
+    /// The bit that says that a command is done cannot be cleared.
+    #[error("the device does not take a command")]
+    NotCleared,
+    /// The device has not answered in time.
+    #[error("no answer in {0:?}")]
+    Silent(Duration),
+    /// The device refuses a command.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The device refuses a command of the RDMA admin queue.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// An admin queue has an answer that makes no sense.
+    #[error(transparent)]
+    Fault(#[from] AdminFault),
+    /// An admin queue takes no command.
+    #[error(transparent)]
+    QueueFull(#[from] QueueFull),
+    /// The device says of itself what cannot be.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The device has answered with what cannot be.
+    #[error("{what} {given:#x}")]
+    Answer {
+        /// What it told.
+        what: &'static str,
+        /// Its value.
+        given: u64,
+    },
+    /// The device failed earlier. Drop it and open it again.
+    #[error("the device has failed before")]
+    Failed,
+    /// A part of a BAR cannot be reached.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// There is no memory.
+    #[error(transparent)]
+    Dma(#[from] DmaError),
+    /// The device cannot be reset.
+    #[error(transparent)]
+    Reset(#[from] ResetError),
+    /// The device does not come to rest.
+    #[error("the device does not come to rest: {0}")]
+    Unrest(Timeout),
+    /// All numbers are given.
+    #[error("all {0} are in use")]
+    Exhausted(u32),
+    /// Other objects refer to it.
+    #[error("{0} others refer to it")]
+    InUse(u32),
+    /// It is none of this device.
+    #[error("no such object")]
+    NoSuch,
+    /// There is no such queue on this device.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The driver refuses the memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The driver refuses the transition.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// There are no pages for the region.
+    #[error(transparent)]
+    Pages(#[from] PageError),
+    /// The path is none.
+    #[error(transparent)]
+    Path(#[from] TemplateError),
+    /// The family does not have it.
+    #[error("{0}")]
+    Unsupported(&'static str),
+}
+
+impl Cause {
+    /// Whether the device is as it was before: it has refused, or was not asked.
+    pub(super) const fn is_harmless(&self) -> bool {
+        !matches!(
+            self,
+            Self::Gone
+                | Self::FirmwareDown(_)
+                | Self::HotReset { .. }
+                | Self::NotCleared
+                | Self::Silent(_)
+                | Self::Fault(_)
+                | Self::QueueFull(_)
+                | Self::Answer { .. }
+                | Self::Failed
+        )
+    }
+}
+
+impl From<Timeout> for Cause {
+    fn from(timeout: Timeout) -> Self {
+        Self::Silent(timeout.limit)
+    }
+}
+
+/// Names the object of an error.
+pub(super) trait On<T> {
+    /// The same, but an error names the object.
+    fn on(self, kind: &'static str, id: impl Into<Option<u32>>) -> Result<T, Error>;
+}
+
+impl<T, E: Into<Cause>> On<T> for Result<T, E> {
+    fn on(self, kind: &'static str, id: impl Into<Option<u32>>) -> Result<T, Error> {
+        self.map_err(|cause| Error { object: Object { kind, id: id.into() }, cause: cause.into() })
+    }
+}

@@ -1,0 +1,134 @@
+//! The device's registers: is it there, and device commands.
+
+use directverbs::ionic::devcmd::registers::{
+    COMPLETION_BYTES, DEV_CMD_COMMAND, DEV_CMD_COMPLETION, DEV_CMD_DATA, DEV_CMD_DONE, DEV_CMD_DOORBELL,
+    DEV_INFO, DONE, FwStatus, GO, SIGNATURE,
+};
+use directverbs::ionic::devcmd::{Command, CommandError};
+
+use super::config::Config;
+use super::error::Cause;
+use crate::clock::Deadline;
+use crate::host::Host;
+use crate::registers::Registers;
+
+/// What a function reads as that is not there.
+const ONES: u32 = u32::MAX;
+/// The word of the device's information whose highest byte is the state of the firmware.
+const STATUS_WORD: usize = DEV_INFO + 4;
+
+/// The host, and the registers of the device.
+#[derive(Debug)]
+pub(super) struct Link<H: Host> {
+    pub host: H,
+    pub bar: H::Bar,
+    pub config: Config,
+    /// Generation of the firmware that the device was opened with.
+    generation: u8,
+}
+
+impl<H: Host> Link<H> {
+    /// Looks at the device behind `bar`.
+    pub fn new(host: H, bar: H::Bar, config: Config) -> Result<Self, (H, Cause)> {
+        let mut link = Self { host, bar, config, generation: 0 };
+        let status = match link.signature().and_then(|()| link.status()) {
+            Ok(status) => status,
+            Err(cause) => return Err((link.host, cause)),
+        };
+        link.generation = status.generation();
+        Ok(link)
+    }
+
+    fn signature(&self) -> Result<(), Cause> {
+        match self.bar.read32(DEV_INFO) {
+            SIGNATURE => Ok(()),
+            ONES => Err(Cause::Gone),
+            other => Err(Cause::Signature(other)),
+        }
+    }
+
+    fn status(&self) -> Result<FwStatus, Cause> {
+        let [.., status] = self.bar.read32(STATUS_WORD).to_le_bytes();
+        match FwStatus::from_bits(status) {
+            FwStatus::GONE => Err(Cause::Gone),
+            status if status.running() => Ok(status),
+            status => Err(Cause::FirmwareDown(status.into_bits())),
+        }
+    }
+
+    /// The device is there, and is the one that was opened.
+    pub fn alive(&self) -> Result<(), Cause> {
+        let now = self.status()?.generation();
+        if now == self.generation { Ok(()) } else { Err(Cause::HotReset { was: self.generation, now }) }
+    }
+
+    /// The end of a wait that begins now.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::after(&self.host, self.config.command_limit)
+    }
+
+    /// Waits until `look` has found something, as long as the device is there.
+    pub fn wait<T>(
+        &self,
+        deadline: Deadline,
+        mut look: impl FnMut() -> Result<Option<T>, Cause>,
+    ) -> Result<T, Cause> {
+        deadline.wait(&self.host, || match look()? {
+            Some(found) => Ok(Some(found)),
+            None => self.alive().map(|()| None),
+        })
+    }
+
+    /// Waits before a command is sent again; `false` if it is too late for that.
+    pub fn pause(&self, deadline: Deadline, error: &CommandError) -> bool {
+        let again = error.status.is_retry() && !deadline.is_over(&self.host);
+        if again {
+            self.host.delay(self.config.retry_pause);
+        }
+        again
+    }
+
+    /// Has the device carry out `cmd` with `data` beside it, and reads as much data as `out` has room for.
+    pub fn command<C: Command>(&self, cmd: &C, data: &[u8], out: &mut [u8]) -> Result<C::Completion, Cause> {
+        let deadline = self.deadline();
+        loop {
+            let bytes = self.command_once(cmd, data, deadline)?;
+            match C::completion(&bytes) {
+                Ok(completion) => {
+                    self.bar.read_words(DEV_CMD_DATA, out);
+                    return Ok(completion);
+                }
+                Err(error) if self.pause(deadline, &error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn command_once<C: Command>(
+        &self,
+        cmd: &C,
+        data: &[u8],
+        deadline: Deadline,
+    ) -> Result<[u8; COMPLETION_BYTES], Cause> {
+        self.bar.write_words(DEV_CMD_DATA, data);
+        self.bar.write_words(DEV_CMD_COMMAND, &cmd.to_bytes());
+        self.bar.write32(DEV_CMD_DONE, 0);
+        // An old answer must not be taken for the new one.
+        match self.bar.read32(DEV_CMD_DONE) {
+            ONES => return Err(Cause::Gone),
+            done if done & DONE != 0 => return Err(Cause::NotCleared),
+            _ => {}
+        }
+        self.bar.write32(DEV_CMD_DOORBELL, GO);
+        self.wait(deadline, || match self.bar.read32(DEV_CMD_DONE) {
+            ONES => Err(Cause::Gone),
+            done => Ok((done & DONE != 0).then_some(())),
+        })?;
+        let mut bytes = [0; COMPLETION_BYTES];
+        self.bar.read_words(DEV_CMD_COMPLETION, &mut bytes);
+        if bytes == [0xff; COMPLETION_BYTES] {
+            return Err(Cause::Gone);
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+#[cfg(feature = "bnxt-re")]
+pub mod bnxt_re;
+pub mod clock;
+pub mod dma;
+pub mod host;
+pub mod identity;
+pub mod ids;
+#[cfg(feature = "ionic")]
+pub mod ionic;
+pub mod mmio;
+pub mod pci;
+pub mod region;
+pub mod registers;
+
+/// Orders what the processor and a device see of each other.
+pub use directverbs::queue::barrier;
+
+pub use clock::{Clock, Deadline, Timeout};
+pub use dma::{DmaError, DmaMemory, Owned};
+pub use host::Host;
+pub use registers::{Caching, DoorbellPage, MapError, Registers};

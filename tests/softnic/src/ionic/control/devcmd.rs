@@ -1,0 +1,488 @@
+//! Device commands: the window, and what each command does. Most of them can come through the admin queue as well.
+
+use directverbs::ionic::devcmd::registers::{
+    COMMAND_BYTES, COMPLETION_BYTES, DATA_BYTES, DONE, DevCmdRegs, GO,
+};
+use directverbs::ionic::devcmd::*;
+use directverbs::verbs::Mac;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::adminq::{AdminRing, NotifyRing};
+use super::function::{IonicFunction, LIF_HW_INDEX};
+use super::identity::ControlConfig;
+use super::rdma::Rdma;
+use super::refusal::{Refusal, zeros};
+use super::{ADMINQ_QTYPE, DOORBELL_PAGES, INTERRUPTS, QueueKind, Wrong};
+use crate::pci::CommandFault;
+
+/// Numbers of the Ethernet part's queues in doorbells.
+pub(super) const ADMINQ_ID: u32 = 0x21;
+const NOTIFYQ_ID: u32 = 0x22;
+/// Doorbell register that nothing listens to: the notify queue has no doorbell.
+const NOTIFYQ_QTYPE: u8 = 7;
+/// Most entries of a queue, base-two logarithm.
+const RING_LOG2_MAX: u8 = 15;
+
+/// What comes back for a command.
+pub(super) type Reply = [u8; COMPLETION_BYTES];
+
+/// How a command came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Through the window, with data beside it.
+    Device,
+    /// Through the admin queue.
+    Admin,
+}
+
+/// The registers of device commands.
+#[derive(Debug)]
+pub(super) struct Window {
+    doorbell: u32,
+    done: u32,
+    command: [u8; COMMAND_BYTES],
+    completion: Reply,
+    data: [u8; DATA_BYTES],
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self {
+            doorbell: 0,
+            done: 0,
+            command: [0; COMMAND_BYTES],
+            completion: [0; COMPLETION_BYTES],
+            data: [0; DATA_BYTES],
+        }
+    }
+}
+
+impl Window {
+    pub fn registers(&self) -> DevCmdRegs {
+        DevCmdRegs {
+            doorbell: self.doorbell.into(),
+            done: self.done.into(),
+            cmd: self.command,
+            comp: self.completion,
+            rsvd: [0; 48],
+            data: FromBytes::read_from_bytes(&self.data[..]).expect("as long"),
+        }
+    }
+
+    fn answer(&mut self, identity: &(impl IntoBytes + Immutable)) {
+        self.data.fill(0);
+        for (to, from) in self.data.iter_mut().zip(identity.as_bytes()) {
+            *to = *from;
+        }
+    }
+}
+
+pub(super) fn read<T: FromBytes>(bytes: &[u8]) -> T {
+    T::read_from_prefix(bytes).expect("long enough").0
+}
+
+pub(super) fn reply(completion: &(impl IntoBytes + Immutable)) -> Reply {
+    read(completion.as_bytes())
+}
+
+const DONE_WELL: Reply = [0; COMPLETION_BYTES];
+
+impl IonicFunction {
+    /// The host stores a word of the window; `false` if it takes no stores.
+    pub(super) fn window_write(&mut self, offset: usize, value: u32) -> bool {
+        let word = value.to_le_bytes();
+        let put = |to: &mut [u8], start: usize| to[offset - start..][..4].copy_from_slice(&word);
+        match offset {
+            0 => self.window_doorbell(value),
+            4 => self.window.done = value,
+            8..0x48 => put(&mut self.window.command, 8),
+            0x88.. => put(&mut self.window.data, 0x88),
+            _ => return false,
+        }
+        true
+    }
+
+    fn window_doorbell(&mut self, value: u32) {
+        let opcode = self.window.command[0];
+        let blame = |this: &Self, what, got, want| {
+            this.blame(QueueKind::DeviceCommand, opcode.into(), 0, Wrong { what, got, want });
+        };
+        if value != GO {
+            return blame(self, "device command doorbell", value.into(), GO.into());
+        }
+        if self.window.done & DONE != 0 {
+            blame(self, "done before the command", self.window.done.into(), 0);
+        }
+        self.device_command();
+    }
+
+    fn device_command(&mut self) {
+        let command = self.window.command;
+        let opcode = Opcode(command[0]);
+        let fault = self.port.faults.next();
+        if fault == Some(CommandFault::HotReset) {
+            return self.hot_reset();
+        }
+        let result = match fault {
+            Some(CommandFault::Refused) => Err(Refusal::fate(Status::EPERM)),
+            Some(CommandFault::Busy) => Err(Refusal::fate(Status::EAGAIN)),
+            Some(CommandFault::Event) => {
+                self.unexpected_event();
+                self.execute(&command, Way::Device)
+            }
+            _ => self.execute(&command, Way::Device),
+        };
+        self.trace("device command", opcode, &result);
+        let mut completion = match result {
+            Ok(completion) => completion,
+            Err(refusal) => {
+                self.refused(QueueKind::DeviceCommand, opcode.0, 0, refusal);
+                let mut completion = DONE_WELL;
+                completion[0] = refusal.status.0;
+                completion
+            }
+        };
+        match fault {
+            // It has no valid bit but `done`.
+            Some(CommandFault::Silent | CommandFault::NotValid) => return,
+            Some(CommandFault::Garbage) => {
+                completion[1..].fill(0xff);
+                self.window.data.fill(0xff);
+            }
+            // There is no sequence number and no length.
+            _ => {}
+        }
+        self.window.completion = completion;
+        self.window.done = DONE;
+    }
+
+    pub(super) fn trace(&self, way: &str, opcode: Opcode, result: &Result<Reply, Refusal>) {
+        self.port.trace.say(|| match result {
+            Ok(_) => format!("{way} {opcode}"),
+            Err(Refusal { status, wrong: Some(wrong) }) => format!("{way} {opcode}: {status} ({wrong})"),
+            Err(Refusal { status, .. }) => format!("{way} {opcode}: {status}"),
+        });
+    }
+
+    /// Carries out a command.
+    pub(super) fn execute(&mut self, bytes: &[u8; COMMAND_BYTES], way: Way) -> Result<Reply, Refusal> {
+        match Opcode(bytes[0]) {
+            Opcode::NOP => zeros("reserved bytes", &bytes[1..]).map(|()| DONE_WELL),
+            Opcode::LIF_GETATTR => self.lif_getattr(&read(bytes)),
+            Opcode::LIF_SETATTR => self.lif_setattr(&read(bytes)),
+            Opcode::RX_MODE_SET => self.lif(read::<RxModeSetCmd>(bytes).lif_index.get()).map(|()| DONE_WELL),
+            Opcode::RX_FILTER_ADD => self.filter_add(&read(bytes)),
+            Opcode::RX_FILTER_DEL => self.filter_del(&read(bytes)),
+            Opcode::Q_INIT => self.q_init(&read(bytes), way),
+            Opcode::Q_CONTROL => self.q_control(&read(bytes)),
+            Opcode::RDMA_RESET_LIF => self.rdma_reset(&read(bytes)),
+            Opcode::RDMA_CREATE_EQ | Opcode::RDMA_CREATE_CQ | Opcode::RDMA_CREATE_ADMINQ => {
+                self.rdma_queue(&read(bytes)).map(|()| DONE_WELL)
+            }
+            Opcode::LIF_RESET => self.lif_reset(&read(bytes)),
+            _ if way == Way::Device => self.execute_device(bytes),
+            other => Err(Refusal::blame(Status::EOPCODE, "opcode in the admin queue", other.0.into(), 0)),
+        }
+    }
+
+    fn execute_device(&mut self, bytes: &[u8; COMMAND_BYTES]) -> Result<Reply, Refusal> {
+        match Opcode(bytes[0]) {
+            Opcode::IDENTIFY => self.identify(&read(bytes)),
+            Opcode::INIT => self.init(&read(bytes)),
+            Opcode::RESET => {
+                zeros("reserved bytes", &bytes[1..])?;
+                self.forget();
+                Ok(DONE_WELL)
+            }
+            Opcode::PORT_IDENTIFY => self.port_identify(&read(bytes)),
+            Opcode::PORT_INIT => self.port_init(&read(bytes)),
+            Opcode::PORT_RESET => {
+                self.state.port_info = None;
+                self.port_goes(false)?;
+                Ok(DONE_WELL)
+            }
+            Opcode::PORT_GETATTR => self.port_getattr(&read(bytes)),
+            Opcode::PORT_SETATTR => self.port_setattr(&read(bytes)),
+            Opcode::LIF_IDENTIFY => self.lif_identify(&read(bytes)),
+            Opcode::LIF_INIT => self.lif_init(&read(bytes)),
+            Opcode::Q_IDENTIFY => self.q_identify(&read(bytes)),
+            Opcode::DISCOVER_CMB if self.config.nic.device_memory > 0 => {
+                let mut identity = CmbIdentity { num_regions: 1.into(), ..CmbIdentity::ZERO };
+                let units = (self.config.nic.device_memory as u32).div_ceil(1 << 16);
+                identity.region[0] = CmbRegion { bar_num: 4, length: units.into(), ..CmbRegion::ZERO };
+                self.window.answer(&identity);
+                Ok(DONE_WELL)
+            }
+            other => Err(Refusal::blame(Status::EOPCODE, "opcode", other.0.into(), 0)),
+        }
+    }
+
+    fn identify(&mut self, cmd: &DevIdentifyCmd) -> Result<Reply, Refusal> {
+        if cmd.ver == 0 {
+            return Err(Refusal::blame(Status::EVERSION, "version of the identity", cmd.ver.into(), 1));
+        }
+        zeros("reserved bytes", &cmd.rsvd)?;
+        self.state.identified = true;
+        self.window.answer(&self.config.device());
+        Ok(reply(&DevIdentifyComp { ver: 1, ..DevIdentifyComp::ZERO }))
+    }
+
+    fn init(&mut self, cmd: &DevInitCmd) -> Result<Reply, Refusal> {
+        if !self.state.identified {
+            return Err(Refusal::blame(Status::EPERM, "INIT before IDENTIFY", 0, 1));
+        }
+        zeros("reserved bytes", &cmd.rsvd)?;
+        self.state.initialised = true;
+        Ok(DONE_WELL)
+    }
+
+    fn port_index(index: u8) -> Result<(), Refusal> {
+        Wrong::unless_equal("port", index.into(), 0).map_err(Refusal::from)
+    }
+
+    fn port_identify(&mut self, cmd: &PortIdentifyCmd) -> Result<Reply, Refusal> {
+        Self::port_index(cmd.index)?;
+        self.window.answer(&self.config.port(self.state.up));
+        Ok(reply(&PortIdentifyComp { ver: 1, ..PortIdentifyComp::ZERO }))
+    }
+
+    fn port_init(&mut self, cmd: &PortInitCmd) -> Result<Reply, Refusal> {
+        Self::port_index(cmd.index)?;
+        if !self.state.initialised {
+            return Err(Refusal::blame(Status::EPERM, "PORT_INIT before INIT", 0, 1));
+        }
+        self.state.port_info = Some(cmd.info_pa.get());
+        self.write_port()?;
+        Ok(DONE_WELL)
+    }
+
+    fn write_port(&self) -> Result<(), Refusal> {
+        let Some(at) = self.state.port_info else { return Ok(()) };
+        let config = self.config.port_config(self.state.up);
+        self.port.bus.write(at, config.as_bytes())?;
+        let status = self.config.port_status(self.state.up);
+        Ok(self.port.bus.write(at + size_of::<PortConfig>() as u64, status.as_bytes())?)
+    }
+
+    fn write_lif(&self) -> Result<(), Refusal> {
+        let Some(at) = self.state.lif_info else { return Ok(()) };
+        let (mac, mtu) = (self.mac(), self.state.mtu.unwrap_or(1500));
+        let eid = self.state.notifyq.as_ref().map_or(0, |queue| queue.eid);
+        let info = self.config.lif_info(mac, mtu, self.state.up, eid);
+        Ok(self.port.bus.write(at, info.as_bytes())?)
+    }
+
+    fn port_goes(&mut self, up: bool) -> Result<(), Refusal> {
+        let changed = self.state.up != up;
+        self.state.up = up;
+        self.write_port()?;
+        if changed && self.state.notifyq.is_some() {
+            self.link_event();
+        }
+        self.write_lif()
+    }
+
+    fn port_getattr(&self, cmd: &PortGetAttrCmd) -> Result<Reply, Refusal> {
+        Self::port_index(cmd.index)?;
+        let config = self.config.port_config(self.state.up);
+        let mut value = [0; 11];
+        let bytes = match PortAttr(cmd.attr) {
+            PortAttr::STATE => &[config.state][..],
+            PortAttr::SPEED => config.speed.as_bytes(),
+            PortAttr::MTU => config.mtu.as_bytes(),
+            PortAttr::AUTONEG => &[config.an_enable][..],
+            other => return Err(Refusal::blame(Status::EINVAL, "port attribute", other.0.into(), 0)),
+        };
+        value.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        Ok(reply(&PortGetAttrComp { value, ..PortGetAttrComp::ZERO }))
+    }
+
+    fn port_setattr(&mut self, cmd: &PortSetAttrCmd) -> Result<Reply, Refusal> {
+        Self::port_index(cmd.index)?;
+        if self.state.port_info.is_none() {
+            return Err(Refusal::blame(Status::EPERM, "PORT_SETATTR before PORT_INIT", 0, 1));
+        }
+        match (PortAttr(cmd.attr), PortState(cmd.value[0])) {
+            (PortAttr::STATE, PortState::UP) => self.port_goes(true)?,
+            (PortAttr::STATE, PortState::DOWN) => self.port_goes(false)?,
+            (PortAttr::SPEED | PortAttr::MTU | PortAttr::AUTONEG, _) => {}
+            (attr, _) => return Err(Refusal::blame(Status::EINVAL, "port attribute", attr.0.into(), 0)),
+        }
+        Ok(DONE_WELL)
+    }
+
+    fn lif_identify(&mut self, cmd: &LifIdentifyCmd) -> Result<Reply, Refusal> {
+        Wrong::unless_equal("LIF type", cmd.r#type.into(), LIF_TYPE_CLASSIC.into())?;
+        zeros("reserved bytes", &cmd.rsvd)?;
+        self.window.answer(&self.config.lif());
+        Ok(reply(&LifIdentifyComp { ver: 1, ..LifIdentifyComp::ZERO }))
+    }
+
+    fn lif_init(&mut self, cmd: &LifInitCmd) -> Result<Reply, Refusal> {
+        Wrong::unless_equal("LIF type", cmd.r#type.into(), LIF_TYPE_CLASSIC.into())?;
+        Wrong::unless_equal("LIF", cmd.index.get().into(), 0)?;
+        if !self.state.initialised {
+            return Err(Refusal::blame(Status::EPERM, "LIF_INIT before INIT", 0, 1));
+        }
+        if self.state.lif_info.is_some() {
+            return Err(Refusal::blame(Status::EEXIST, "LIF_INIT again", 0, 0));
+        }
+        zeros("reserved bytes", &cmd.rsvd2)?;
+        self.state.lif_info = Some(cmd.info_pa.get());
+        self.write_lif().inspect_err(|_| self.state.lif_info = None)?;
+        Ok(reply(&LifInitComp { hw_index: LIF_HW_INDEX.into(), ..LifInitComp::ZERO }))
+    }
+
+    fn lif_reset(&mut self, cmd: &LifResetCmd) -> Result<Reply, Refusal> {
+        self.lif(cmd.index.get())?;
+        let (identified, initialised) = (self.state.identified, self.state.initialised);
+        let (port_info, up) = (self.state.port_info, self.state.up);
+        self.forget();
+        (self.state.identified, self.state.initialised) = (identified, initialised);
+        (self.state.port_info, self.state.up) = (port_info, up);
+        Ok(DONE_WELL)
+    }
+
+    /// The LIF is there.
+    fn lif(&self, index: u16) -> Result<(), Refusal> {
+        Wrong::unless_equal("LIF", index.into(), 0)?;
+        if self.state.lif_info.is_none() {
+            return Err(Refusal::blame(Status::EPERM, "before LIF_INIT", 0, 1));
+        }
+        Ok(())
+    }
+
+    fn lif_getattr(&self, cmd: &LifGetAttrCmd) -> Result<Reply, Refusal> {
+        self.lif(cmd.index.get())?;
+        zeros("reserved bytes", &cmd.rsvd)?;
+        let mut value = [0; 11];
+        let bytes = match LifAttr(cmd.attr) {
+            LifAttr::STATE => vec![1],
+            LifAttr::MTU => self.state.mtu.unwrap_or(1500).to_le_bytes().to_vec(),
+            LifAttr::MAC => self.mac().0.to_vec(),
+            LifAttr::FEATURES => self.state.features.to_le_bytes().to_vec(),
+            other => return Err(Refusal::blame(Status::EINVAL, "LIF attribute", other.0.into(), 0)),
+        };
+        value.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+        Ok(reply(&LifGetAttrComp { value, ..LifGetAttrComp::ZERO }))
+    }
+
+    fn lif_setattr(&mut self, cmd: &LifSetAttrCmd) -> Result<Reply, Refusal> {
+        self.lif(cmd.index.get())?;
+        let mut done = LifSetAttrComp::ZERO;
+        match LifAttr(cmd.attr) {
+            LifAttr::MTU => {
+                let mtu = u32::from_le_bytes(read(&cmd.value));
+                let max = self.config.lif().config.mtu.get();
+                Wrong::if_over("MTU", mtu.into(), max.into())?;
+                self.state.mtu = Some(mtu);
+            }
+            LifAttr::MAC => {
+                let mac = Mac(read(&cmd.value));
+                // The NIC's own address is what its frames have: another one would be a second NIC.
+                Wrong::unless_equal("Ethernet address", number(mac), number(self.config.nic.mac))?;
+                self.state.mac = Some(mac);
+            }
+            // It has none of the Ethernet part's features: granted is nothing.
+            LifAttr::FEATURES => {
+                self.state.features = 0;
+                done.value[..8].fill(0);
+            }
+            LifAttr::STATE | LifAttr::NAME | LifAttr::STATS_CTRL | LifAttr::RSS => {}
+            other => return Err(Refusal::blame(Status::EINVAL, "LIF attribute", other.0.into(), 0)),
+        }
+        self.write_lif()?;
+        Ok(reply(&done))
+    }
+
+    fn filter_add(&mut self, cmd: &RxFilterAddCmd) -> Result<Reply, Refusal> {
+        self.lif(cmd.lif_index.get())?;
+        Wrong::if_over("filter", cmd.r#match.get().into(), RxMatch::MAC_VLAN.0.into())?;
+        self.state.filters += 1;
+        self.state.filtered.push(self.state.filters);
+        Ok(reply(&RxFilterAddComp { filter_id: self.state.filters.into(), ..RxFilterAddComp::ZERO }))
+    }
+
+    fn filter_del(&mut self, cmd: &RxFilterDelCmd) -> Result<Reply, Refusal> {
+        self.lif(cmd.lif_index.get())?;
+        let at = self.state.filtered.iter().position(|id| *id == cmd.filter_id.get());
+        let at = at.ok_or(Refusal::blame(Status::ENOENT, "filter", cmd.filter_id.get().into(), 0))?;
+        self.state.filtered.remove(at);
+        Ok(DONE_WELL)
+    }
+
+    fn q_identify(&mut self, cmd: &QIdentifyCmd) -> Result<Reply, Refusal> {
+        let identity = ControlConfig::queue(QueueKindOf(cmd.r#type));
+        // The driver asks about kinds that it would like to have.
+        let identity = identity.ok_or(Refusal::fate(Status::EQTYPE))?;
+        self.window.answer(&identity);
+        Ok(reply(&QIdentifyComp { ver: identity.version, ..QIdentifyComp::ZERO }))
+    }
+
+    fn q_init(&mut self, cmd: &QInitCmd, way: Way) -> Result<Reply, Refusal> {
+        self.lif(cmd.lif_index.get())?;
+        zeros("reserved bytes", &cmd.rsvd2)?;
+        Wrong::unless_equal("queue", cmd.index.get().into(), 0)?;
+        Wrong::if_over("doorbell page", cmd.pid.get().into(), (DOORBELL_PAGES - 1).into())?;
+        if !(1..=RING_LOG2_MAX).contains(&cmd.ring_size) {
+            return Err(Refusal::blame(
+                Status::ERANGE,
+                "ring size",
+                cmd.ring_size.into(),
+                RING_LOG2_MAX.into(),
+            ));
+        }
+        let flags = QInitFlags::from_bits(cmd.flags.get());
+        Wrong::if_over("interrupt", cmd.intr_index.get().into(), (INTERRUPTS - 1).into())?;
+        let intr = flags.irq().then_some(cmd.intr_index.get());
+        let (base, cq_base, depth) = (cmd.ring_base.get(), cmd.cq_ring_base.get(), cmd.ring_size);
+        let (id, qtype) = match (QueueKindOf(cmd.r#type), way) {
+            (QueueKindOf::ADMINQ, Way::Device) if self.state.adminq.is_none() => {
+                self.state.adminq = Some(AdminRing::new(base, cq_base, depth, cmd.pid.get().into(), intr));
+                (ADMINQ_ID, ADMINQ_QTYPE)
+            }
+            (QueueKindOf::NOTIFYQ, Way::Admin) if self.state.notifyq.is_none() => {
+                self.state.notifyq = Some(NotifyRing::new(base, depth, intr));
+                (NOTIFYQ_ID, NOTIFYQ_QTYPE)
+            }
+            (kind, _) => return Err(Refusal::blame(Status::EQTYPE, "kind of queue", kind.0.into(), 0)),
+        };
+        Ok(reply(&QInitComp { hw_index: id.into(), hw_type: qtype, ..QInitComp::ZERO }))
+    }
+
+    fn q_control(&mut self, cmd: &QControlCmd) -> Result<Reply, Refusal> {
+        self.lif(cmd.lif_index.get())?;
+        let known = match QueueKindOf(cmd.r#type) {
+            QueueKindOf::ADMINQ => self.state.adminq.is_some(),
+            QueueKindOf::NOTIFYQ => self.state.notifyq.is_some(),
+            _ => false,
+        };
+        if !known {
+            return Err(Refusal::blame(Status::EQTYPE, "kind of queue", cmd.r#type.into(), 0));
+        }
+        Ok(DONE_WELL)
+    }
+
+    fn rdma_reset(&mut self, cmd: &RdmaResetCmd) -> Result<Reply, Refusal> {
+        self.lif(cmd.lif_index.get())?;
+        zeros("reserved bytes", &cmd.rsvd2)?;
+        self.nic.lock().reset();
+        self.state.rdma = Some(Rdma::default());
+        Ok(DONE_WELL)
+    }
+
+    fn rdma_queue(&mut self, cmd: &RdmaQueueCmd) -> Result<(), Refusal> {
+        self.lif(cmd.lif_index.get())?;
+        zeros("reserved bytes", &cmd.rsvd2)?;
+        let Some(rdma) = &mut self.state.rdma else {
+            return Err(Refusal::blame(Status::EPERM, "before RDMA_RESET_LIF", 0, 1));
+        };
+        rdma.create(&self.config, cmd)
+    }
+}
+
+use directverbs::ionic::devcmd::QueueKind as QueueKindOf;
+
+fn number(mac: Mac) -> u64 {
+    mac.0.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

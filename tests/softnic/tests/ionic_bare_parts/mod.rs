@@ -1,0 +1,5 @@
+//! What the tests of ionic without an operating system have in common, and those of what goes wrong.
+
+mod bad_input;
+mod faults;
+pub mod rig;
