@@ -1,5 +1,5 @@
-//! core, the workload and the bare platform compile for targets without an operating system, with a freshly built `core` library and
-//! nothing else: a use of std cannot compile, and one of alloc neither unless the feature asks for it.
+//! core, the workload and the bare platform compile for targets without an operating system, with a freshly built `core`
+//! library and nothing else: a use of std cannot compile, and one of alloc neither unless the feature asks for it.
 
 use crate::error::Result;
 use crate::lab::Lab;

@@ -13,7 +13,6 @@ use crate::lab::Lab;
 use crate::process::{self, succeed};
 use crate::progress::Step;
 
-const PACKAGE: &str = "directverbs-softnicd";
 const PROGRAM: &str = "softnicd";
 const BUILD_LIMIT: Duration = Duration::from_secs(900);
 /// How long it may take until it listens.
@@ -34,8 +33,9 @@ pub struct Daemon {
 /// # Errors
 /// It does not compile.
 pub fn build(lab: &Lab, log: &Path, step: &mut Step) -> Result<()> {
+    // Of the whole workspace, so that nothing is compiled anew with fewer features than for other suites.
     let mut cargo = lab.cargo();
-    cargo.args(["build", "--package", PACKAGE, "--bin", PROGRAM]);
+    cargo.args(["build", "--workspace", "--bin", PROGRAM]);
     succeed(&mut cargo, log, step, BUILD_LIMIT).map(drop)
 }
 
