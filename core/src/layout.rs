@@ -83,11 +83,13 @@ impl<T: FieldType, const N: usize> FieldType for [T; N] {
 }
 
 /// Lets layouts stand for fields of other layouts.
+#[cfg(feature = "ionic")]
 macro_rules! nested {
     ($($t:ty),* $(,)?) => { $(impl $crate::layout::FieldType for $t {
         const ORDER: $crate::layout::ByteOrder = $crate::layout::ByteOrder::Bytes;
     })* };
 }
+#[cfg(feature = "ionic")]
 pub(crate) use nested;
 
 /// A word made of bit fields, declared with `bits!`.
@@ -142,6 +144,7 @@ pub use doc_line;
 ///     }
 /// }
 /// ```
+#[cfg(any(feature = "bnxt-re", feature = "ionic"))]
 macro_rules! bits {
     (
         $(#[doc = $doc:literal])*
@@ -163,6 +166,7 @@ macro_rules! bits {
         }
     };
 }
+#[cfg(any(feature = "bnxt-re", feature = "ionic"))]
 pub(crate) use bits;
 
 /// Declares a structure that a device reads or writes.
@@ -231,6 +235,7 @@ macro_rules! layout {
 pub use layout;
 
 /// The layouts of several tables, one table after the other.
+#[cfg(feature = "ionic")]
 pub(crate) const fn joined<const N: usize>(tables: &[&[Layout]]) -> [Layout; N] {
     const NONE: Layout = Layout { family: "", name: "", kernel: "", size: 0, fields: &[], doc: "" };
     let (mut all, mut at, mut table) = ([NONE; N], 0, 0);
