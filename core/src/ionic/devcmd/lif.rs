@@ -170,7 +170,7 @@ layout! {
         /// Which LIF.
         index: le::U16 = 2,
         /// Reserved.
-        rsvd: [u8; 4] = 4,
+        rsvd: le::U32 = 4,
         /// Where the device keeps a [`super::LifInfo`].
         info_pa: le::U64 = 8,
         /// Reserved.
