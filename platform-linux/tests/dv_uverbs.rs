@@ -36,6 +36,8 @@ fn messages_go_through_a_made_up_kernel_of_every_release() {
         "pingpong --device fake:ionic --peer-device soft:ionic",
         &["have no common wire", "two of soft:"],
     );
+    refused("pingpong --rc-pingpong --device fake:ionic", &["--rc-pingpong needs --listen or --connect"]);
+    refused("pingpong --device soft:ionic --wire /", &["soft:ionic needs no --wire: only fake: devices"]);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 mod loopback;
 
 use directverbs::verbs::{QpId, WcFlags, WcStatus};
-use directverbs_workload::{DataError, Error, Job, JobError, Op, PairError, PairReport, WrKind, run_pair};
+use directverbs_workload::{
+    BEFORE_ECHO, DataError, Error, Job, JobError, Op, PairError, PairReport, WrKind, run_pair,
+};
 use loopback::{Delivery, Never, pair};
 
 type Failure = PairError<Never, Never>;
@@ -84,6 +86,16 @@ fn a_flipped_byte_is_found() {
     assert!(matches!(data_error(failure), DataError::Byte { offset: 99, .. }), "{failure}");
     let failure = run(job(Op::Read), once(false, 4, |d| d.payload[..].rotate_left(1))).unwrap_err();
     assert!(matches!(data_error(failure), DataError::Byte { .. }), "{failure}");
+}
+
+#[test]
+fn a_peer_that_does_not_echo_is_found() {
+    let echoed = Job { echoed: true, batch: 1, ..job(Op::Send) };
+    let error = data_error(run(echoed, |_| {}).expect_err("each side sends contents of its own"));
+    assert!(matches!(error, DataError::Byte { expected: BEFORE_ECHO, .. }), "{error}");
+    for wrong in [Job { batch: 2, ..echoed }, Job { op: Op::Write, ..echoed }] {
+        assert!(matches!(wrong.check(), Err(JobError::Combination { .. })), "{wrong:?}");
+    }
 }
 
 #[test]
