@@ -17,7 +17,7 @@ const ITERATIONS: u64 = 4;
 /// A NIC that is up.
 pub enum Nic<H: Host> {
     /// Broadcom.
-    BnxtRe(bnxt_re::Device<H>),
+    BnxtRe(bnxt_re::Nic<H>),
     /// AMD Pensando.
     Ionic(ionic::Device<H>),
 }
@@ -84,7 +84,7 @@ impl<H: Host> Nic<H> {
         match family(host.config()).ok_or(Error::Unknown)? {
             Family::BnxtRe => {
                 let config = bnxt_re::Config { gids: &[gid(nth)], ..bnxt_re::Config::default() };
-                Ok(Self::BnxtRe(bnxt_re::Device::open(host, &config)?))
+                Ok(Self::BnxtRe(bnxt_re::Nic::open(host, &config)?))
             }
             Family::Ionic => {
                 let mut device = ionic::Device::open(host, ionic::Config::default())?;
@@ -97,7 +97,7 @@ impl<H: Host> Nic<H> {
     /// Takes it down.
     pub fn close(self) -> Result<(), Error> {
         match self {
-            Self::BnxtRe(device) => Ok(device.close()?),
+            Self::BnxtRe(nic) => Ok(nic.close()?),
             Self::Ionic(device) => Ok(device.close()?),
         }
     }
@@ -106,9 +106,9 @@ impl<H: Host> Nic<H> {
 /// Runs each operation of the workload between two NICs.
 pub fn workload<H: Host>(report: &mut Report, clock: &impl Clock, a: &mut Nic<H>, b: &mut Nic<H>) {
     match (a, b) {
-        (Nic::BnxtRe(a), Nic::BnxtRe(b)) => every_op(report, clock, a, b),
-        (Nic::BnxtRe(a), Nic::Ionic(b)) => every_op(report, clock, a, b),
-        (Nic::Ionic(a), Nic::BnxtRe(b)) => every_op(report, clock, a, b),
+        (Nic::BnxtRe(a), Nic::BnxtRe(b)) => every_op(report, clock, &mut a.device(), &mut b.device()),
+        (Nic::BnxtRe(a), Nic::Ionic(b)) => every_op(report, clock, &mut a.device(), b),
+        (Nic::Ionic(a), Nic::BnxtRe(b)) => every_op(report, clock, a, &mut b.device()),
         (Nic::Ionic(a), Nic::Ionic(b)) => every_op(report, clock, a, b),
     }
 }

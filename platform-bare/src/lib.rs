@@ -13,6 +13,8 @@ pub mod identity;
 pub mod ids;
 #[cfg(feature = "ionic")]
 pub mod ionic;
+pub mod lease;
+pub mod ledger;
 pub mod mmio;
 pub mod pci;
 pub mod region;
@@ -24,4 +26,6 @@ pub use directverbs::queue::barrier;
 pub use clock::{Clock, Deadline, Timeout};
 pub use dma::{DmaError, DmaMemory, Owned};
 pub use host::Host;
+pub use lease::Lease;
+pub use ledger::{Kind, Objects};
 pub use registers::{Caching, DoorbellPage, MapError, Registers};

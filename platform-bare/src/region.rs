@@ -5,20 +5,27 @@ use core::mem::ManuallyDrop;
 use directverbs::verbs::{LKey, MemoryRegion, RKey};
 
 use crate::dma::DmaMemory;
+use crate::lease::Lease;
 
 /// Registered memory with its key. One that the device has forgotten is [released](Self::release); one that is dropped
 /// before abandons its memory, because the device may still write there.
 #[derive(Debug)]
-pub struct Region<D: DmaMemory> {
+pub struct Region<'n, D: DmaMemory> {
     block: ManuallyDrop<D>,
     len: usize,
     key: u32,
+    lease: Lease<'n>,
 }
 
-impl<D: DmaMemory> Region<D> {
-    /// The first `len` bytes of `block`, which the device knows by `key`.
-    pub const fn new(block: D, len: usize, key: u32) -> Self {
-        Self { block: ManuallyDrop::new(block), len, key }
+impl<'n, D: DmaMemory> Region<'n, D> {
+    /// The first `len` bytes of `block`, which the device that is leased knows by `key`.
+    pub const fn new(block: D, len: usize, key: u32, lease: Lease<'n>) -> Self {
+        Self { block: ManuallyDrop::new(block), len, key, lease }
+    }
+
+    /// Whose it is.
+    pub const fn lease(&self) -> Lease<'n> {
+        self.lease
     }
 
     /// Frees the memory: the device has forgotten it.
@@ -33,14 +40,14 @@ impl<D: DmaMemory> Region<D> {
     }
 }
 
-impl<D: DmaMemory> Drop for Region<D> {
+impl<D: DmaMemory> Drop for Region<'_, D> {
     fn drop(&mut self) {
         // SAFETY: it is not used again.
         unsafe { ManuallyDrop::take(&mut self.block) }.abandon();
     }
 }
 
-impl<D: DmaMemory> MemoryRegion for Region<D> {
+impl<D: DmaMemory> MemoryRegion for Region<'_, D> {
     fn addr(&self) -> u64 {
         self.block.device_address()
     }

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use directverbs::bnxt_re::caps::{DeviceCaps, Generation};
 use directverbs::bnxt_re::doorbell::DbType;
+use directverbs::bnxt_re::hwrm::context::Demand;
 use directverbs::bnxt_re::hwrm::driver::{
     FuncDrvIfChangeInput, FuncDrvRgtrInput, HOT_FW_RESET_DONE, IF_CHANGE_SUPPORTED, IF_UP, OS_TYPE_OTHER,
     VER_MODE_16BIT, enables as driver_enables,
@@ -37,7 +38,9 @@ use super::firmware::{Firmware, of_health};
 use super::probe::probe;
 use super::rcfw::{Events, Rcfw, events};
 use crate::clock::{Deadline, Timeout};
+use crate::dma::Owned;
 use crate::host::Host;
+use crate::ledger::Ledger;
 use crate::pci::{Command as PciCommand, command};
 use crate::registers::{Caching, DoorbellPage};
 
@@ -57,6 +60,8 @@ const EVENT_RINGS: u16 = 2;
 #[derive(Debug)]
 pub(super) struct Brought<H: Host> {
     pub firmware: Firmware<H>,
+    /// What there is in the device.
+    pub ledger: Owned<Ledger, H::Dma, 1>,
     pub contexts: Contexts<H>,
     pub rcfw: Option<Rcfw<H>>,
     pub nq: Option<Events<H>>,
@@ -114,6 +119,7 @@ impl<H: Host> Brought<H> {
     /// Frees all memory: the device has forgotten it.
     pub fn release(self) {
         self.firmware.release();
+        self.ledger.release();
         self.contexts.into_iter().for_each(|memory| memory.release());
         self.rcfw.into_iter().for_each(Rcfw::release);
         self.nq.into_iter().for_each(|ring| ring.release());
@@ -138,6 +144,7 @@ pub(super) fn bring_up<H: Host>(
     let firmware = Firmware::new(host, registers.clone())?;
     let brought = at.insert(Brought {
         firmware,
+        ledger: ledger(host, config)?,
         contexts: Contexts::<H>::new(),
         rcfw: None,
         nq: None,
@@ -167,6 +174,16 @@ pub(super) fn bring_up<H: Host>(
     channels(brought, host, registers, &page, config)?;
     let told = start(brought, host, generation, config)?;
     Ok((page, told))
+}
+
+/// A ledger for all objects that there may be.
+fn ledger<H: Host>(host: &H, config: &Config<'_>) -> Result<Owned<Ledger, H::Dma, 1>, Error> {
+    let Demand { qps, srqs, cqs, regions, ahs } = config.demand;
+    let objects = [qps, srqs, cqs, regions, ahs, config.pds];
+    let objects = objects.into_iter().fold(0usize, |sum, kind| sum.saturating_add(kind as usize));
+    let block = host.dma(Ledger::bytes(objects), PAGE as usize)?;
+    // SAFETY: the device is never told of this block.
+    Ok(Owned::build([block], |[memory]| unsafe { Ledger::new(memory, objects) })?)
 }
 
 /// Waits until the firmware says that it is well.

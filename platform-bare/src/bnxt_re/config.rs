@@ -7,8 +7,11 @@ use directverbs::verbs::{Gid, Mtu};
 /// What a driver wants of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config<'a> {
-    /// Objects that the device shall have context memory for.
+    /// Objects that the device shall have context memory for. There can be no more of all kinds together, but for protection
+    /// domains.
     pub demand: Demand,
+    /// Protection domains.
+    pub pds: u32,
     /// Our GIDs; without any, the link-local one that follows from the Ethernet address is added.
     pub gids: &'a [Gid],
     /// VLAN tag of each GID, in the same order; those behind the end have none.
@@ -31,6 +34,7 @@ impl Default for Config<'_> {
     fn default() -> Self {
         Self {
             demand: Demand { qps: 64, srqs: 16, cqs: 128, regions: 256, ahs: 64 },
+            pds: 64,
             gids: &[],
             vlans: &[],
             mtu: Mtu::B4096,

@@ -9,6 +9,7 @@ use directverbs::verbs::{MemoryError, PlanError, StateError};
 use crate::clock::Timeout;
 use crate::dma::DmaError;
 use crate::host::ResetError;
+use crate::ledger::{Kind, Objects};
 use crate::registers::MapError;
 
 /// What went wrong with a device.
@@ -111,6 +112,30 @@ pub enum Error {
     /// A transition that cannot be made.
     #[error(transparent)]
     State(#[from] StateError),
+    /// An object that others refer to cannot be destroyed.
+    #[error("{kind} {id:#x} is in use by {users} others")]
+    InUse {
+        /// What it is.
+        kind: Kind,
+        /// Its number.
+        id: u32,
+        /// Objects that refer to it.
+        users: u32,
+    },
+    /// The object is of another NIC.
+    #[error("the {0} is of another NIC")]
+    Foreign(Kind),
+    /// There is no such object.
+    #[error("no {kind} {id:#x}")]
+    NoSuch {
+        /// What it would be.
+        kind: Kind,
+        /// Its number.
+        id: u32,
+    },
+    /// Objects were dropped instead of destroyed. The function was reset, which has taken them back.
+    #[error("not destroyed before the device was closed: {0}")]
+    Left(Objects),
     /// There is no such GID.
     #[error("no GID {0}")]
     NoGid(u8),
@@ -136,6 +161,9 @@ impl Error {
                 | Self::State(_)
                 | Self::Dma(_)
                 | Self::Map(_)
+                | Self::InUse { .. }
+                | Self::Foreign(_)
+                | Self::NoSuch { .. }
                 | Self::NoGid(_)
                 | Self::Full(_)
         )

@@ -1,6 +1,6 @@
 //! bnxt_re: bring-up, control channels and objects of BCM575xx (P5) and BCM5760x (P7).
 //!
-//! [`Device::open`] takes a function from whatever state it is in to one whose queues can be used: it resets the function, gives
+//! [`Nic::open`] takes a function from whatever state it is in to one whose queues can be used: it resets the function, gives
 //! the firmware context memory, starts the command channel and adds GIDs. Everything is polled.
 //!
 //! Whatever fails, what the device was given is taken back before the error comes out: the function is reset, and memory that
@@ -14,6 +14,7 @@ mod device;
 mod error;
 mod event;
 mod firmware;
+mod nic;
 mod objects;
 mod page;
 mod probe;
@@ -25,6 +26,7 @@ pub use config::Config;
 pub use device::{Device, ProtectionDomain};
 pub use error::Error;
 pub use event::Event;
+pub use nic::Nic;
 pub use page::QueuePage;
 pub use probe::{is_supported, probe};
 pub use queue::{CompletionQueue, QueuePair, SharedReceiveQueue};

@@ -6,7 +6,7 @@ use directverbs::bnxt_re::pbl::{PAGE, Use};
 use directverbs::bnxt_re::plan::{CqPlan, QpPlan, SRQ_ENTRY_BYTES, SrqPlan};
 use directverbs::bnxt_re::qp::{self, QueuePairInit};
 use directverbs::bnxt_re::rcfw::cq::{CmdqCreateCq, CmdqDestroyCq};
-use directverbs::bnxt_re::rcfw::create::{NewQp, RegionKey};
+use directverbs::bnxt_re::rcfw::create::{Listed, NewQp, RegionKey};
 use directverbs::bnxt_re::rcfw::function::caps;
 use directverbs::bnxt_re::rcfw::mr::{CmdqAllocateMrw, CmdqDeallocateKey, CmdqRegisterMr};
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
@@ -15,7 +15,7 @@ use directverbs::bnxt_re::rcfw::srq::{CmdqCreateSrq, CmdqDestroySrq};
 use directverbs::bnxt_re::send::{SendInit, SendRecord};
 use directverbs::bnxt_re::srq::{self, SrqRecord};
 use directverbs::verbs::{
-    AccessFlags, CqId, MemoryError, PdId, QpId, QpInit, QpType, QueuePair as _, SrqId, SrqInit,
+    AccessFlags, CqId, MemoryError, QpId, QpInit, QpType, QueuePair as _, SrqId, SrqInit,
 };
 use zerocopy::little_endian as le;
 
@@ -26,32 +26,36 @@ use super::page::QueuePage;
 use super::queue::{CompletionQueue, QueuePair, SharedReceiveQueue};
 use crate::dma::DmaMemory;
 use crate::host::Host;
+use crate::ledger::{Kind, Object};
 use crate::region::Region;
 
 /// Doorbell page of all queues: the privileged one.
 const DPI: u32 = 0;
 /// Bytes of an entry of the tables of READs and atomics.
 const READ_ENTRY: u64 = 32;
-/// Numbers of objects have 20 bits in doorbells, those of queue pairs 24 on the wire.
-const MAX_XID: u32 = (1 << 20) - 1;
-
-/// A number that the device has given, if it is one.
-fn number(opcode: Opcode, xid: u32) -> Result<u32, Error> {
-    if xid <= MAX_XID { Ok(xid) } else { Err(Error::Number { opcode, xid }) }
+/// Which region a key is of; the lowest byte may change.
+pub(super) const fn region(key: u32) -> Object {
+    (Kind::Region, key >> 8)
 }
 
-impl<H: Host> Device<H> {
-    pub(super) fn new_cq(&mut self, cqe: u32) -> Result<CompletionQueue<H>, Error> {
+impl<'n, H: Host> Device<'n, H> {
+    /// Whether a protection domain is of this NIC.
+    pub(super) fn check_pd(&self, pd: &ProtectionDomain<'_>) -> Result<(), Error> {
+        self.check_own(Kind::ProtectionDomain, pd.lease)
+    }
+
+    pub(super) fn new_cq(&mut self, cqe: u32) -> Result<CompletionQueue<'n, H>, Error> {
         let plan = CqPlan::new(self.caps(), cqe)?;
+        self.check_room()?;
         let mut areas = Areas::default();
         let at = areas.pages(plan.bytes.into());
         let area = areas.list(at, plan.bytes.into(), Use::Ring)?;
-        let mut memory = shared(&self.host, areas.bytes())?;
+        let mut memory = shared(&self.nic.host, areas.bytes())?;
         let base = address(&memory);
         let listed = area.write(&mut memory, base)?;
-        let handle = u64::from(self.take_handle());
+        let handle = u64::from(self.nic.next_handle());
         let page = QueuePage::new(self.page.clone());
-        let (brought, host) = self.brought()?;
+        let (brought, host) = self.nic.brought()?;
         let command = CmdqCreateCq::new(handle, plan.entries, listed, brought.nq_id, DPI)?;
         let done = match brought.command(host, &command) {
             Err(error) if error.is_refusal() => {
@@ -60,37 +64,48 @@ impl<H: Host> Device<H> {
             }
             other => other?,
         };
-        let id = CqId::truncated(number(Opcode::CREATE_CQ, done.xid.get())?);
+        let xid = done.xid.get();
+        self.nic.created(Opcode::CREATE_CQ, (Kind::CompletionQueue, xid), xid, &[])?;
+        let id = CqId::truncated(xid);
         let queue = memory.try_map(|memory| {
             let (ring, _) = memory.split_at(plan.bytes as usize);
             cq::CompletionQueue::new(ring, &plan, id).map(|cq| AttachedCq::new(cq, page))
         })?;
         queue.cq.enable(directverbs::bnxt_re::doorbell::Toggle::ZERO, &queue.page);
-        Ok(CompletionQueue { queue, handle })
+        Ok(CompletionQueue { queue, handle, lease: self.lease })
     }
 
-    pub(super) fn drop_cq(&mut self, cq: CompletionQueue<H>) -> Result<(), Error> {
+    pub(super) fn drop_cq(&mut self, cq: CompletionQueue<'n, H>) -> Result<(), Error> {
+        self.check_own(Kind::CompletionQueue, cq.lease)?;
+        self.check_unused(cq.object())?;
         let cq_cid = le::U32::new(cq.queue.cq.id().get());
-        let (brought, host) = self.brought()?;
+        let (brought, host) = self.nic.brought()?;
         brought.command(host, &CmdqDestroyCq { cq_cid, ..CmdqDestroyCq::ZERO })?;
+        self.nic.destroyed(cq.object());
         cq.queue.release();
         Ok(())
     }
 
-    pub(super) fn new_srq(&mut self, pd: PdId, init: &SrqInit) -> Result<SharedReceiveQueue<H>, Error> {
+    pub(super) fn new_srq(
+        &mut self,
+        pd: &ProtectionDomain<'_>,
+        init: &SrqInit,
+    ) -> Result<SharedReceiveQueue<'n, H>, Error> {
+        self.check_pd(pd)?;
         let plan = SrqPlan::new(self.caps(), init)?;
+        self.check_room()?;
         let bytes = u64::from(plan.entries) * u64::from(SRQ_ENTRY_BYTES);
         let mut areas = Areas::default();
         let at = areas.pages(plan.bytes.into());
         let area = areas.list(at, bytes, Use::Ring)?;
         let records_at = areas.pages((plan.shadow() * size_of::<SrqRecord>()) as u64);
-        let mut memory = shared(&self.host, areas.bytes())?;
+        let mut memory = shared(&self.nic.host, areas.bytes())?;
         let base = address(&memory);
         let listed = area.write(&mut memory, base)?;
-        let handle = u64::from(self.take_handle());
+        let handle = u64::from(self.nic.next_handle());
         let page = QueuePage::new(self.page.clone());
-        let (brought, host) = self.brought()?;
-        let command = CmdqCreateSrq::new(handle, plan.entries, listed, brought.nq_id, DPI, pd)?;
+        let (brought, host) = self.nic.brought()?;
+        let command = CmdqCreateSrq::new(handle, plan.entries, listed, brought.nq_id, DPI, pd.id)?;
         let done = match brought.command(host, &command) {
             Err(error) if error.is_refusal() => {
                 memory.release();
@@ -98,7 +113,9 @@ impl<H: Host> Device<H> {
             }
             other => other?,
         };
-        let id = SrqId::truncated(number(Opcode::CREATE_SRQ, done.xid.get())?);
+        let xid = done.xid.get();
+        self.nic.created(Opcode::CREATE_SRQ, (Kind::SharedReceiveQueue, xid), xid, &[pd.object()])?;
+        let id = SrqId::truncated(xid);
         let queue = memory.try_map(|memory| {
             let (front, records) = memory.split_at(records_at as usize);
             let (ring, _) = front.split_at(plan.bytes as usize);
@@ -108,23 +125,32 @@ impl<H: Host> Device<H> {
             Ok::<_, MemoryError>(AttachedSrq { srq, page })
         })?;
         queue.srq.enable(&queue.page, directverbs::bnxt_re::doorbell::Toggle::ZERO);
-        Ok(SharedReceiveQueue { queue, handle })
+        Ok(SharedReceiveQueue { queue, handle, lease: self.lease })
     }
 
-    pub(super) fn drop_srq(&mut self, srq: SharedReceiveQueue<H>) -> Result<(), Error> {
+    pub(super) fn drop_srq(&mut self, srq: SharedReceiveQueue<'n, H>) -> Result<(), Error> {
+        self.check_own(Kind::SharedReceiveQueue, srq.lease)?;
+        self.check_unused(srq.object())?;
         let srq_cid = le::U32::new(srq.queue.srq.id().get());
-        let (brought, host) = self.brought()?;
+        let (brought, host) = self.nic.brought()?;
         brought.command(host, &CmdqDestroySrq { srq_cid, ..CmdqDestroySrq::ZERO })?;
+        self.nic.destroyed(srq.object());
         srq.queue.release();
         Ok(())
     }
 
     pub(super) fn new_qp(
         &mut self,
-        pd: &ProtectionDomain,
-        init: &QpInit<'_, CompletionQueue<H>, SharedReceiveQueue<H>>,
-    ) -> Result<QueuePair<H>, Error> {
+        pd: &ProtectionDomain<'_>,
+        init: &QpInit<'_, CompletionQueue<'n, H>, SharedReceiveQueue<'n, H>>,
+    ) -> Result<QueuePair<'n, H>, Error> {
+        self.check_pd(pd)?;
+        let cqs = [init.send_cq, init.recv_cq];
+        cqs.iter().try_for_each(|cq| self.check_own(Kind::CompletionQueue, cq.lease))?;
+        let srq = init.srq.map_or(Ok(()), |srq| self.check_own(Kind::SharedReceiveQueue, srq.lease));
+        srq?;
         let plan = QpPlan::new(self.caps(), &init.capabilities, init.srq.is_some())?;
+        self.check_room()?;
         let connected = init.qp_type == QpType::Rc;
         let mut areas = Areas::default();
         let sq_at = areas.pages(plan.send.bytes.into());
@@ -142,11 +168,11 @@ impl<H: Host> Device<H> {
         let sends_at = areas.pages((plan.send.shadow() * size_of::<SendRecord>()) as u64);
         let receives = plan.recv.map_or(0, |recv| recv.shadow());
         let receives_at = areas.pages((receives * size_of::<u64>()) as u64);
-        let mut memory = shared(&self.host, areas.bytes())?;
+        let mut memory = shared(&self.nic.host, areas.bytes())?;
         let base = address(&memory);
         let sq = sq_area.write(&mut memory, base)?;
         let rq = rq_area.map(|area| area.write(&mut memory, base)).transpose()?;
-        let handle = self.take_handle();
+        let handle = self.nic.next_handle();
         let command = CmdqCreateQp::new(&NewQp {
             handle: handle.into(),
             qp_type: init.qp_type,
@@ -163,7 +189,7 @@ impl<H: Host> Device<H> {
         })?;
         let atomics = self.caps().limits.atomics;
         let page = QueuePage::new(self.page.clone());
-        let (brought, host) = self.brought()?;
+        let (brought, host) = self.nic.brought()?;
         let done = match brought.command(host, &command) {
             Err(error) if error.is_refusal() => {
                 memory.release();
@@ -171,7 +197,12 @@ impl<H: Host> Device<H> {
             }
             other => other?,
         };
-        let id = QpId::truncated(number(Opcode::CREATE_QP, done.xid.get())?);
+        let xid = done.xid.get();
+        let [send_cq, recv_cq] = cqs.map(CompletionQueue::object);
+        let mut needs = heapless::Vec::<Object, 4>::from_array([pd.object(), send_cq, recv_cq]);
+        needs.extend(init.srq.map(SharedReceiveQueue::object));
+        self.nic.created(Opcode::CREATE_QP, (Kind::QueuePair, xid), xid, &needs)?;
+        let id = QpId::truncated(xid);
         let send =
             SendInit { plan: plan.send, qp: id, qp_type: init.qp_type, signal_all: init.signal_all, atomics };
         let init = QueuePairInit {
@@ -198,13 +229,14 @@ impl<H: Host> Device<H> {
             let qp = qp::QueuePair::assemble(&plan, &send, &init, (sq, sends), Some((rq, receive)))?;
             Ok::<_, MemoryError>(AttachedQp { qp, page })
         })?;
-        Ok(QueuePair { queue })
+        Ok(QueuePair { queue, lease: self.lease })
     }
 
-    pub(super) fn drop_qp(&mut self, qp: QueuePair<H>) -> Result<(), Error> {
+    pub(super) fn drop_qp(&mut self, qp: QueuePair<'n, H>) -> Result<(), Error> {
         let qp_cid = le::U32::new(qp.queue.qp.id().get());
-        let (brought, host) = self.brought()?;
+        let (brought, host) = self.nic.brought()?;
         brought.command(host, &CmdqDestroyQp { qp_cid, ..CmdqDestroyQp::ZERO })?;
+        self.nic.destroyed(qp.object());
         qp.queue.release();
         Ok(())
     }
@@ -213,32 +245,35 @@ impl<H: Host> Device<H> {
     ///
     /// # Errors
     /// It does not tell.
-    pub fn query_qp(&mut self, qp: &QueuePair<H>) -> Result<CreqQueryQpRespSb, Error> {
+    pub fn query_qp(&mut self, qp: &QueuePair<'_, H>) -> Result<CreqQueryQpRespSb, Error> {
+        self.check_own(Kind::QueuePair, qp.lease)?;
         let qp_cid = le::U32::new(qp.id().get());
-        let (brought, host) = self.brought()?;
+        let (brought, host) = self.nic.brought()?;
         brought.query(host, &CmdqQueryQp { qp_cid, ..CmdqQueryQp::ZERO })
     }
 
     pub(super) fn new_mr(
         &mut self,
-        pd: PdId,
+        pd: &ProtectionDomain<'_>,
         len: usize,
         access: AccessFlags,
-    ) -> Result<Region<H::Dma>, Error> {
+    ) -> Result<Region<'n, H::Dma>, Error> {
+        self.check_pd(pd)?;
+        self.check_room()?;
         let bytes = len.max(1) as u64;
         let mut areas = Areas::default();
         let at = areas.pages(bytes);
         let area = areas.list(at, bytes, Use::Memory)?;
         // The list is the device's only during the command.
-        let data = self.host.dma(len, PAGE as usize)?;
-        let mut lists = shared(&self.host, areas.bytes() - bytes.next_multiple_of(PAGE))?;
+        let data = self.nic.host.dma(len, PAGE as usize)?;
+        let mut lists = shared(&self.nic.host, areas.bytes() - bytes.next_multiple_of(PAGE))?;
         let (list_address, va) = (address(&lists), data.device_address());
         let listed = area.write_apart(&mut lists, list_address, va)?;
         let registered = self.register(pd, access, va, bytes, listed);
         match registered {
             Ok(key) => {
                 lists.release();
-                Ok(Region::new(data, len, key))
+                Ok(Region::new(data, len, key, self.lease))
             }
             Err(error) => {
                 if error.is_refusal() {
@@ -253,29 +288,40 @@ impl<H: Host> Device<H> {
 
     fn register(
         &mut self,
-        pd: PdId,
+        pd: &ProtectionDomain<'_>,
         access: AccessFlags,
         va: u64,
         bytes: u64,
-        pages: directverbs::bnxt_re::rcfw::create::Listed,
+        pages: Listed,
     ) -> Result<u32, Error> {
         let allocates = self.told.func.dev_cap_flags.get() & caps::MR_REGISTER_ALLOC != 0;
-        let (brought, host) = self.brought()?;
+        let (brought, host) = self.nic.brought()?;
         let key = if allocates {
-            RegionKey::New(pd)
+            RegionKey::New(pd.id)
         } else {
-            RegionKey::Allocated(brought.command(host, &CmdqAllocateMrw::region(pd))?.xid.get())
+            RegionKey::Allocated(brought.command(host, &CmdqAllocateMrw::region(pd.id))?.xid.get())
         };
         let command = CmdqRegisterMr::new(key, access, va, bytes, pages);
-        match (brought.command(host, &command), key) {
-            (Ok(done), RegionKey::New(_)) => Ok(done.xid.get()),
-            (Ok(_), RegionKey::Allocated(key)) => Ok(key),
+        let key = match (brought.command(host, &command), key) {
+            (Ok(done), RegionKey::New(_)) => done.xid.get(),
+            (Ok(_), RegionKey::Allocated(key)) => key,
             (Err(error), RegionKey::Allocated(key)) if error.is_refusal() => {
                 // The key opens nothing; without it the device is as before.
                 brought.command(host, &CmdqDeallocateKey::region(key))?;
-                Err(error)
+                return Err(error);
             }
-            (Err(error), _) => Err(error),
-        }
+            (Err(error), _) => return Err(error),
+        };
+        self.nic.created(Opcode::REGISTER_MR, region(key), key, &[pd.object()])?;
+        Ok(key)
+    }
+
+    /// Takes a region's key back.
+    pub(super) fn forget_region(&mut self, key: u32) -> Result<(), Error> {
+        self.check_unused(region(key))?;
+        let (brought, host) = self.nic.brought()?;
+        brought.command(host, &CmdqDeallocateKey::region(key))?;
+        self.nic.destroyed(region(key));
+        Ok(())
     }
 }

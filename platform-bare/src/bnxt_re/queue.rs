@@ -11,33 +11,42 @@ use directverbs::verbs::{
 use super::page::QueuePage;
 use crate::dma::Owned;
 use crate::host::Host;
+use crate::lease::Lease;
+use crate::ledger::{Kind, Object};
 
 /// The queues of the core, with bookkeeping in memory of the host.
-pub(super) type InnerCq<H> = AttachedCq<'static, Borrowed<'static>, QueuePage<<H as Host>::Bar>>;
-pub(super) type InnerQp<H> = AttachedQp<'static, Borrowed<'static>, QueuePage<<H as Host>::Bar>>;
-pub(super) type InnerSrq<H> = AttachedSrq<'static, Borrowed<'static>, QueuePage<<H as Host>::Bar>>;
+pub(super) type InnerCq<'n, H> = AttachedCq<'n, Borrowed<'n>, QueuePage<<H as Host>::Bar>>;
+pub(super) type InnerQp<'n, H> = AttachedQp<'n, Borrowed<'n>, QueuePage<<H as Host>::Bar>>;
+pub(super) type InnerSrq<'n, H> = AttachedSrq<'n, Borrowed<'n>, QueuePage<<H as Host>::Bar>>;
 
 /// A completion queue. Destroy it with its device; dropped before, it abandons its ring.
 #[derive(Debug)]
-pub struct CompletionQueue<H: Host> {
-    pub(super) queue: Owned<InnerCq<H>, H::Dma, 1>,
+pub struct CompletionQueue<'n, H: Host> {
+    pub(super) queue: Owned<InnerCq<'n, H>, H::Dma, 1>,
     pub(super) handle: u64,
+    pub(super) lease: Lease<'n>,
 }
 
 /// A queue pair. Destroy it with its device; dropped before, it abandons its rings.
 #[derive(Debug)]
-pub struct QueuePair<H: Host> {
-    pub(super) queue: Owned<InnerQp<H>, H::Dma, 1>,
+pub struct QueuePair<'n, H: Host> {
+    pub(super) queue: Owned<InnerQp<'n, H>, H::Dma, 1>,
+    pub(super) lease: Lease<'n>,
 }
 
 /// A shared receive queue. Destroy it with its device; dropped before, it abandons its ring.
 #[derive(Debug)]
-pub struct SharedReceiveQueue<H: Host> {
-    pub(super) queue: Owned<InnerSrq<H>, H::Dma, 1>,
+pub struct SharedReceiveQueue<'n, H: Host> {
+    pub(super) queue: Owned<InnerSrq<'n, H>, H::Dma, 1>,
     pub(super) handle: u64,
+    pub(super) lease: Lease<'n>,
 }
 
-impl<H: Host> CompletionQueue<H> {
+impl<'n, H: Host> CompletionQueue<'n, H> {
+    pub(super) fn object(&self) -> Object {
+        (Kind::CompletionQueue, self.queue.cq.id().get())
+    }
+
     /// What [`super::Event::Completion`] names it by.
     pub const fn handle(&self) -> u64 {
         self.handle
@@ -50,7 +59,11 @@ impl<H: Host> CompletionQueue<H> {
     }
 }
 
-impl<H: Host> SharedReceiveQueue<H> {
+impl<'n, H: Host> SharedReceiveQueue<'n, H> {
+    pub(super) fn object(&self) -> Object {
+        (Kind::SharedReceiveQueue, self.queue.srq.id().get())
+    }
+
     /// What [`super::Event::Limit`] names it by.
     pub const fn handle(&self) -> u64 {
         self.handle
@@ -63,21 +76,27 @@ impl<H: Host> SharedReceiveQueue<H> {
     }
 }
 
-impl<H: Host> Wrapper<InnerQp<H>> for QueuePair<H> {
+impl<H: Host> QueuePair<'_, H> {
+    pub(super) fn object(&self) -> Object {
+        (Kind::QueuePair, self.queue.qp.id().get())
+    }
+}
+
+impl<'n, H: Host> Wrapper<InnerQp<'n, H>> for QueuePair<'n, H> {
     #[inline]
-    fn queue(&mut self) -> Option<&mut InnerQp<H>> {
+    fn queue(&mut self) -> Option<&mut InnerQp<'n, H>> {
         Some(&mut self.queue)
     }
 }
 
-impl<H: Host> Wrapper<InnerSrq<H>> for SharedReceiveQueue<H> {
+impl<'n, H: Host> Wrapper<InnerSrq<'n, H>> for SharedReceiveQueue<'n, H> {
     #[inline]
-    fn queue(&mut self) -> Option<&mut InnerSrq<H>> {
+    fn queue(&mut self) -> Option<&mut InnerSrq<'n, H>> {
         Some(&mut self.queue)
     }
 }
 
-impl<H: Host> Pollable for QueuePair<H> {
+impl<'n, H: Host> Pollable for QueuePair<'n, H> {
     #[inline]
     fn key(&self) -> u32 {
         self.queue.key()
@@ -89,8 +108,8 @@ impl<H: Host> Pollable for QueuePair<H> {
     }
 }
 
-impl<H: Host> verbs::QueuePair for QueuePair<H> {
-    type CompletionQueue = CompletionQueue<H>;
+impl<'n, H: Host> verbs::QueuePair for QueuePair<'n, H> {
+    type CompletionQueue = CompletionQueue<'n, H>;
 
     fn id(&self) -> QpId {
         verbs::QueuePair::id(&*self.queue)
@@ -111,7 +130,7 @@ impl<H: Host> verbs::QueuePair for QueuePair<H> {
     #[inline]
     fn post_send(
         &mut self,
-        cq: &mut CompletionQueue<H>,
+        cq: &mut CompletionQueue<'n, H>,
         requests: &[SendRequest<'_>],
     ) -> Result<(), BatchError> {
         verbs::QueuePair::post_send(&mut *self.queue, &mut cq.queue, requests)
@@ -120,16 +139,16 @@ impl<H: Host> verbs::QueuePair for QueuePair<H> {
     #[inline]
     fn post_recv(
         &mut self,
-        cq: &mut CompletionQueue<H>,
+        cq: &mut CompletionQueue<'n, H>,
         requests: &[RecvRequest<'_>],
     ) -> Result<(), BatchError> {
         verbs::QueuePair::post_recv(&mut *self.queue, &mut cq.queue, requests)
     }
 }
 
-impl<H: Host> verbs::CompletionQueue for CompletionQueue<H> {
-    type QueuePair = QueuePair<H>;
-    type SharedReceiveQueue = SharedReceiveQueue<H>;
+impl<'n, H: Host> verbs::CompletionQueue for CompletionQueue<'n, H> {
+    type QueuePair = QueuePair<'n, H>;
+    type SharedReceiveQueue = SharedReceiveQueue<'n, H>;
 
     fn id(&self) -> CqId {
         self.queue.cq.id()
@@ -137,9 +156,9 @@ impl<H: Host> verbs::CompletionQueue for CompletionQueue<H> {
 
     fn poll<E>(&mut self, endpoints: &mut E, out: &mut [WorkCompletion]) -> Result<usize, CqFault>
     where
-        E: Endpoints<QueuePair<H>, SharedReceiveQueue<H>>,
+        E: Endpoints<QueuePair<'n, H>, SharedReceiveQueue<'n, H>>,
     {
-        let mut endpoints = Unwrapped::<E, QueuePair<H>, SharedReceiveQueue<H>>::new(endpoints);
+        let mut endpoints = Unwrapped::<E, QueuePair<'n, H>, SharedReceiveQueue<'n, H>>::new(endpoints);
         verbs::CompletionQueue::poll(&mut *self.queue, &mut endpoints, out)
     }
 
@@ -148,7 +167,7 @@ impl<H: Host> verbs::CompletionQueue for CompletionQueue<H> {
     }
 }
 
-impl<H: Host> verbs::SharedReceiveQueue for SharedReceiveQueue<H> {
+impl<'n, H: Host> verbs::SharedReceiveQueue for SharedReceiveQueue<'n, H> {
     fn id(&self) -> SrqId {
         self.queue.srq.id()
     }

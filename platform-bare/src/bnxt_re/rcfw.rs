@@ -189,6 +189,11 @@ impl<H: Host> Rcfw<H> {
         self.failed
     }
 
+    /// Nothing that the device says is to be trusted any more.
+    pub const fn fail(&mut self) {
+        self.failed = true;
+    }
+
     /// Frees the memory: the device has forgotten it.
     pub fn release(self) {
         self.cmdq.release();

@@ -3,6 +3,7 @@
 use directverbs::bnxt_re::rcfw::ah::{CmdqCreateAh, CmdqDestroyAh};
 use directverbs::bnxt_re::rcfw::function::caps_ext2;
 use directverbs::bnxt_re::rcfw::mr::{CmdqAllocateMrw, CmdqDeallocateKey};
+use directverbs::bnxt_re::rcfw::opcode::Opcode;
 use directverbs::bnxt_re::rcfw::qp::CmdqModifyQp;
 use directverbs::bnxt_re::rcfw::transition::Transition;
 use directverbs::verbs::{
@@ -15,20 +16,18 @@ use super::device::{Device, ProtectionDomain};
 use super::error::Error;
 use super::queue::{CompletionQueue, QueuePair, SharedReceiveQueue};
 use crate::host::Host;
+use crate::ledger::Kind;
 use crate::region::Region;
 
-/// Bits of a key that say which it is; the rest changes with each bind.
-const KEY_INDEX: u32 = !0xff;
-
-fn forget<H: Host>(qp: &QueuePair<H>, cqs: &mut [&mut CompletionQueue<H>]) {
+fn forget<H: Host>(qp: &QueuePair<'_, H>, cqs: &mut [&mut CompletionQueue<'_, H>]) {
     for cq in cqs {
         cq.queue.cq.forget(qp.key());
     }
 }
 
-impl<H: Host> Device<H> {
+impl<H: Host> Device<'_, H> {
     /// What a queue pair allows its peer, where a transition must tell it again.
-    fn access(&mut self, qp: &QueuePair<H>, attributes: &QpAttributes) -> Result<AccessFlags, Error> {
+    fn access(&mut self, qp: &QueuePair<'_, H>, attributes: &QpAttributes) -> Result<AccessFlags, Error> {
         let begins = qp.state() == QpState::Init && attributes.state == Some(QpState::Rtr);
         match attributes.access {
             None if begins && self.wants_more() => {
@@ -44,13 +43,13 @@ impl<H: Host> Device<H> {
     }
 }
 
-impl<H: Host> verbs::Device for Device<H> {
+impl<'n, H: Host> verbs::Device for Device<'n, H> {
     type Error = Error;
-    type ProtectionDomain = ProtectionDomain;
-    type MemoryRegion = Region<H::Dma>;
-    type CompletionQueue = CompletionQueue<H>;
-    type QueuePair = QueuePair<H>;
-    type SharedReceiveQueue = SharedReceiveQueue<H>;
+    type ProtectionDomain = ProtectionDomain<'n>;
+    type MemoryRegion = Region<'n, H::Dma>;
+    type CompletionQueue = CompletionQueue<'n, H>;
+    type QueuePair = QueuePair<'n, H>;
+    type SharedReceiveQueue = SharedReceiveQueue<'n, H>;
 
     fn attributes(&self) -> DeviceAttributes {
         let outstanding = self.told.outstanding;
@@ -69,93 +68,100 @@ impl<H: Host> verbs::Device for Device<H> {
 
     fn progress(&mut self) -> bool {
         // The device works by itself.
-        self.host.relax();
+        self.nic.host.relax();
         true
     }
 
     fn now_ns(&self) -> u64 {
-        self.host.now_ns()
+        self.nic.host.now_ns()
     }
 
-    fn alloc_pd(&mut self) -> Result<ProtectionDomain, Error> {
-        Ok(self.take_pd())
+    fn alloc_pd(&mut self) -> Result<ProtectionDomain<'n>, Error> {
+        let id = self.nic.new_pd()?;
+        Ok(ProtectionDomain { id, lease: self.lease })
     }
 
-    fn dealloc_pd(&mut self, _: ProtectionDomain) -> Result<(), Error> {
+    fn dealloc_pd(&mut self, pd: ProtectionDomain<'n>) -> Result<(), Error> {
+        self.check_pd(&pd)?;
+        self.check_unused(pd.object())?;
         // It is a number, and the device keeps nothing of it.
+        self.nic.destroyed(pd.object());
         Ok(())
     }
 
     fn alloc_mr(
         &mut self,
-        pd: &ProtectionDomain,
+        pd: &ProtectionDomain<'n>,
         len: usize,
         access: AccessFlags,
-    ) -> Result<Region<H::Dma>, Error> {
-        self.new_mr(pd.id, len, access)
+    ) -> Result<Region<'n, H::Dma>, Error> {
+        self.new_mr(pd, len, access)
     }
 
-    fn dealloc_mr(&mut self, mr: Region<H::Dma>) -> Result<(), Error> {
-        let (brought, host) = self.brought()?;
-        brought.command(host, &CmdqDeallocateKey::region(mr.lkey().get()))?;
+    fn dealloc_mr(&mut self, mr: Region<'n, H::Dma>) -> Result<(), Error> {
+        self.check_own(Kind::Region, mr.lease())?;
+        let key = mr.lkey().get();
+        self.forget_region(key)?;
         mr.release();
         Ok(())
     }
 
-    fn alloc_mw(&mut self, pd: &ProtectionDomain, mw_type: MwType) -> Result<RKey, Error> {
-        if self.windows.is_full() {
-            return Err(Error::Full("memory window"));
-        }
-        let (brought, host) = self.brought()?;
+    fn alloc_mw(&mut self, pd: &ProtectionDomain<'n>, mw_type: MwType) -> Result<RKey, Error> {
+        self.check_pd(pd)?;
+        self.check_room()?;
+        let (brought, host) = self.nic.brought()?;
         let key = brought.command(host, &CmdqAllocateMrw::window(pd.id, mw_type))?.xid.get();
-        let pushed = self.windows.push((key & KEY_INDEX, mw_type));
-        debug_assert!(pushed.is_ok(), "there was room");
+        self.nic.created(Opcode::ALLOCATE_MRW, (Kind::Window(mw_type), key >> 8), key, &[pd.object()])?;
         Ok(RKey::truncated(key))
     }
 
     fn dealloc_mw(&mut self, mw: RKey) -> Result<(), Error> {
-        let key = mw.get();
-        let known = self.windows.iter().position(|(index, _)| *index == key & KEY_INDEX);
-        let mw_type =
-            known.and_then(|at| self.windows.get(at)).map_or(MwType::Type2, |(_, mw_type)| *mw_type);
-        let (brought, host) = self.brought()?;
+        // The lowest byte has changed with each bind.
+        let (key, id) = (mw.get(), mw.get() >> 8);
+        let (brought, host) = self.nic.brought()?;
+        let Some(mw_type) = brought.ledger.window(id) else {
+            return Err(Error::NoSuch { kind: Kind::Window(MwType::Type2), id: key });
+        };
         brought.command(host, &CmdqDeallocateKey::window(key, mw_type))?;
-        if let Some(at) = known {
-            self.windows.swap_remove(at);
-        }
+        self.nic.destroyed((Kind::Window(mw_type), id));
         Ok(())
     }
 
-    fn create_cq(&mut self, cqe: u32) -> Result<CompletionQueue<H>, Error> {
+    fn create_cq(&mut self, cqe: u32) -> Result<CompletionQueue<'n, H>, Error> {
         self.new_cq(cqe)
     }
 
-    fn destroy_cq(&mut self, cq: CompletionQueue<H>) -> Result<(), Error> {
+    fn destroy_cq(&mut self, cq: CompletionQueue<'n, H>) -> Result<(), Error> {
         self.drop_cq(cq)
     }
 
-    fn create_srq(&mut self, pd: &ProtectionDomain, init: SrqInit) -> Result<SharedReceiveQueue<H>, Error> {
-        self.new_srq(pd.id, &init)
+    fn create_srq(
+        &mut self,
+        pd: &ProtectionDomain<'n>,
+        init: SrqInit,
+    ) -> Result<SharedReceiveQueue<'n, H>, Error> {
+        self.new_srq(pd, &init)
     }
 
-    fn destroy_srq(&mut self, srq: SharedReceiveQueue<H>) -> Result<(), Error> {
+    fn destroy_srq(&mut self, srq: SharedReceiveQueue<'n, H>) -> Result<(), Error> {
         self.drop_srq(srq)
     }
 
     fn create_qp(
         &mut self,
-        pd: &ProtectionDomain,
-        init: &QpInit<'_, CompletionQueue<H>, SharedReceiveQueue<H>>,
-    ) -> Result<QueuePair<H>, Error> {
+        pd: &ProtectionDomain<'n>,
+        init: &QpInit<'_, CompletionQueue<'n, H>, SharedReceiveQueue<'n, H>>,
+    ) -> Result<QueuePair<'n, H>, Error> {
         self.new_qp(pd, init)
     }
 
     fn modify_qp(
         &mut self,
-        qp: &mut QueuePair<H>,
-        cqs: &mut [&mut CompletionQueue<H>],
+        qp: &mut QueuePair<'n, H>,
+        cqs: &mut [&mut CompletionQueue<'n, H>],
         attributes: &QpAttributes,
     ) -> Result<(), Error> {
+        self.check_own(Kind::QueuePair, qp.lease)?;
         let source = match attributes.path {
             Some(path) => Some(self.source(path.sgid_index)?),
             None => None,
@@ -174,7 +180,7 @@ impl<H: Host> verbs::Device for Device<H> {
             outstanding: self.told.outstanding,
             optimized: self.wants_more(),
         })?;
-        let (brought, host) = self.brought()?;
+        let (brought, host) = self.nic.brought()?;
         brought.command(host, &command)?;
         if to == QpState::Reset {
             forget(qp, cqs);
@@ -183,21 +189,33 @@ impl<H: Host> verbs::Device for Device<H> {
         Ok(())
     }
 
-    fn destroy_qp(&mut self, qp: QueuePair<H>, cqs: &mut [&mut CompletionQueue<H>]) -> Result<(), Error> {
+    fn destroy_qp(
+        &mut self,
+        qp: QueuePair<'n, H>,
+        cqs: &mut [&mut CompletionQueue<'n, H>],
+    ) -> Result<(), Error> {
+        self.check_own(Kind::QueuePair, qp.lease)?;
         forget(&qp, cqs);
         self.drop_qp(qp)
     }
 
-    fn create_ah(&mut self, pd: &ProtectionDomain, to: &AddressVector) -> Result<AhId, Error> {
+    fn create_ah(&mut self, pd: &ProtectionDomain<'n>, to: &AddressVector) -> Result<AhId, Error> {
+        self.check_pd(pd)?;
+        self.check_room()?;
         let command = CmdqCreateAh::new(pd.id, to, self.source(to.sgid_index)?);
-        let (brought, host) = self.brought()?;
-        Ok(AhId::truncated(brought.command(host, &command)?.xid.get()))
+        let (brought, host) = self.nic.brought()?;
+        let xid = brought.command(host, &command)?.xid.get();
+        self.nic.created(Opcode::CREATE_AH, (Kind::AddressHandle, xid), xid, &[pd.object()])?;
+        Ok(AhId::truncated(xid))
     }
 
     fn destroy_ah(&mut self, ah: AhId) -> Result<(), Error> {
+        let object = (Kind::AddressHandle, ah.get());
+        self.check_unused(object)?;
         let ah_cid = le::U32::new(ah.get());
-        let (brought, host) = self.brought()?;
+        let (brought, host) = self.nic.brought()?;
         brought.command(host, &CmdqDestroyAh { ah_cid, ..CmdqDestroyAh::ZERO })?;
+        self.nic.destroyed(object);
         Ok(())
     }
 }

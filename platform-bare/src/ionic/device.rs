@@ -289,7 +289,7 @@ impl<H: Host> Device<H> {
 impl<H: Host> verbs::Device for Device<H> {
     type Error = Error;
     type ProtectionDomain = ProtectionDomain;
-    type MemoryRegion = Region<H::Dma>;
+    type MemoryRegion = Region<'static, H::Dma>;
     type CompletionQueue = CompletionQueue<H>;
     type QueuePair = QueuePair<H>;
     type SharedReceiveQueue = NoSharedReceiveQueue;
@@ -345,11 +345,11 @@ impl<H: Host> verbs::Device for Device<H> {
         pd: &ProtectionDomain,
         len: usize,
         access: AccessFlags,
-    ) -> Result<Region<H::Dma>, Error> {
+    ) -> Result<Region<'static, H::Dma>, Error> {
         self.make_region(pd.id, len, access).on("memory region", None)
     }
 
-    fn dealloc_mr(&mut self, mr: Region<H::Dma>) -> Result<(), Error> {
+    fn dealloc_mr(&mut self, mr: Region<'static, H::Dma>) -> Result<(), Error> {
         let key = verbs::MemoryRegion::rkey(&mr).get();
         self.forget_key(key).on("memory region", key)?;
         mr.release();

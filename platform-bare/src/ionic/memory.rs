@@ -8,6 +8,7 @@ use super::device::{Device, ProtectionDomain};
 use super::error::{Cause, Error, On};
 use crate::dma::DmaMemory;
 use crate::host::Host;
+use crate::lease::Lease;
 use crate::region::Region;
 
 /// Alignment of registered memory.
@@ -19,14 +20,14 @@ impl<H: Host> Device<H> {
         pd: u32,
         len: usize,
         access: AccessFlags,
-    ) -> Result<Region<H::Dma>, Cause> {
+    ) -> Result<Region<'static, H::Dma>, Cause> {
         let block = self.session.link.host.dma(len, ALIGN)?;
         let addr = block.device_address();
         // A region has at least one byte.
         let bytes = len.max(1) as u64;
         let plan = PagePlan::contiguous(self.identity.page_sizes, addr, addr, bytes)?;
         match self.tell_region(pd, (addr, bytes), &plan, plan.addresses(addr), access) {
-            Ok(key) => Ok(Region::new(block, len, key)),
+            Ok(key) => Ok(Region::new(block, len, key, Lease::default())),
             Err(cause) => {
                 if !cause.is_harmless() {
                     block.abandon();

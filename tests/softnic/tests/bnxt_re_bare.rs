@@ -6,24 +6,27 @@ use bnxt_re_slots::{CHIPS, Machine};
 use directverbs::bnxt_re::rcfw::event::CompletionError;
 use directverbs::bnxt_re::rcfw::event::Status;
 use directverbs::verbs::{
-    AccessFlags, AddressVector, CompletionQueue, Device as _, QpAttributes, QpCapabilities, QpInit, QpState,
-    QpType, QueuePair, StateError,
+    AccessFlags, AddressVector, CompletionQueue, Device as _, MwType, QpAttributes, QpCapabilities, QpInit,
+    QpState, QpType, QueuePair, SharedReceiveQueue, SrqInit, StateError,
 };
-use directverbs_bare::bnxt_re::{Device, Error, Event};
+use directverbs_bare::bnxt_re::{
+    CompletionQueue as Cq, Config, Device, Error, Event, QueuePair as Qp, SharedReceiveQueue as Srq,
+};
+use directverbs_bare::{Kind, Objects};
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::pci::Slot;
 use directverbs_workload::{Job, Op, run_pair};
 
 /// Brings up two NICs on one wire, lets `use_them` use them, and takes them back.
-fn with_pair(chip: usize, use_them: impl FnOnce(&mut Device<Slot>, &mut Device<Slot>)) {
+fn with_pair(chip: usize, use_them: impl FnOnce(&mut Device<'_, Slot>, &mut Device<'_, Slot>)) {
     let fabric = Fabric::new(FabricOptions::default());
     let machines = [1, 2].map(|nth| Machine::plug(&fabric, CHIPS[chip], nth));
     let [mut a, mut b] = machines
         .each_ref()
         .map(|machine| machine.open().unwrap_or_else(|error| panic!("{error}: {:?}", machine.violations())));
-    use_them(&mut a, &mut b);
-    for (device, machine) in [a, b].into_iter().zip(&machines) {
-        let closed = device.close();
+    use_them(&mut a.device(), &mut b.device());
+    for (nic, machine) in [a, b].into_iter().zip(&machines) {
+        let closed = nic.close();
         assert_eq!(machine.violations(), [""; 0]);
         assert_eq!(closed, Ok(()));
         assert_eq!((machine.slot.memory().allocated(), machine.slot.violations()), (0, 0));
@@ -70,6 +73,7 @@ fn regions_with_page_lists_of_every_level() {
                 let mr = device.alloc_mr(&pd, len, AccessFlags::LOCAL_WRITE).unwrap();
                 device.dealloc_mr(mr).unwrap();
             }
+            device.dealloc_pd(pd).unwrap();
         });
         run(chip, &Job { iterations: 2, ..job(Op::Write, 100_000) });
     }
@@ -85,14 +89,10 @@ fn receives_from_a_shared_queue() {
 }
 
 /// A queue pair with one completion queue, given to `use_it` and destroyed.
-fn with_qp(
-    device: &mut Device<Slot>,
+fn with_qp<'n>(
+    device: &mut Device<'n, Slot>,
     qp_type: QpType,
-    use_it: impl FnOnce(
-        &mut Device<Slot>,
-        &mut directverbs_bare::bnxt_re::QueuePair<Slot>,
-        &mut directverbs_bare::bnxt_re::CompletionQueue<Slot>,
-    ),
+    use_it: impl FnOnce(&mut Device<'n, Slot>, &mut Qp<'n, Slot>, &mut Cq<'n, Slot>),
 ) {
     let pd = device.alloc_pd().unwrap();
     let mut cq = device.create_cq(16).unwrap();
@@ -195,6 +195,7 @@ fn what_the_device_refuses_leaves_it_as_it_was() {
             assert_eq!(device.packet_counters().unwrap().dup_req.get(), 0);
             assert_eq!(device.error_counters().unwrap().to_retransmits.get(), 0);
             assert_eq!(device.pacing().unwrap().pacing_threshold.get(), 0);
+            device.dealloc_pd(pd).unwrap();
         });
     }
 }
@@ -204,10 +205,10 @@ fn bring_up_stays_within_its_memory() {
     for chip in CHIPS {
         let fabric = Fabric::new(FabricOptions::default());
         let machine = Machine::plug(&fabric, chip, 1);
-        let device = machine.open().unwrap();
+        let nic = machine.open().unwrap();
         let counts = machine.slot.counts();
         assert!(counts.memory <= 16 << 20, "{counts:?}");
-        drop(device);
+        drop(nic);
         assert_eq!(machine.slot.memory().allocated(), 0);
         for limit in [0, 4096, 100_000, 300_000] {
             machine.slot.limit_memory(limit);
@@ -220,18 +221,120 @@ fn bring_up_stays_within_its_memory() {
     }
 }
 
+/// A queue pair of one request each way.
+const fn small<'a, 'n>(
+    send_cq: &'a Cq<'n, Slot>,
+    recv_cq: &'a Cq<'n, Slot>,
+    srq: Option<&'a Srq<'n, Slot>>,
+) -> QpInit<'a, Cq<'n, Slot>, Srq<'n, Slot>> {
+    let capabilities = QpCapabilities {
+        max_send_wr: 1,
+        max_recv_wr: 1,
+        max_send_sge: 1,
+        max_recv_sge: 1,
+        max_inline_data: 0,
+    };
+    QpInit { qp_type: QpType::Rc, capabilities, send_cq, recv_cq, srq, signal_all: false }
+}
+
 #[test]
-fn objects_that_outlive_their_device_keep_their_memory_until_the_function_is_quiet() {
+fn an_object_in_use_is_not_destroyed_and_the_device_is_not_asked() {
+    for chip in 0..CHIPS.len() {
+        let fabric = Fabric::new(FabricOptions::default());
+        let machine = Machine::plug(&fabric, CHIPS[chip], 1);
+        let mut nic = machine.open().unwrap();
+        let mut device = nic.device();
+        let commands = || machine.slot.command_faults().commands();
+        let in_use = |kind, id, users| Err(Error::InUse { kind, id, users });
+        let pd = device.alloc_pd().unwrap();
+        let mut cq = device.create_cq(4).unwrap();
+        let srq = device.create_srq(&pd, SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
+        let mr = device.alloc_mr(&pd, 1, AccessFlags::LOCAL_WRITE).unwrap();
+        let mw = device.alloc_mw(&pd, MwType::Type2).unwrap();
+        let ah = AddressVector::new(device.port().gid, device.mac());
+        let ah = device.create_ah(&pd, &ah).unwrap();
+        let qp = device.create_qp(&pd, &small(&cq, &cq, Some(&srq))).unwrap();
+        let all = Objects { pds: 1, regions: 1, windows: 1, ahs: 1, cqs: 1, srqs: 1, qps: 1 };
+        assert_eq!(device.objects(), all);
+        let before = commands();
+        let srq_id = SharedReceiveQueue::id(&srq).get();
+        assert_eq!(device.destroy_srq(srq), in_use(Kind::SharedReceiveQueue, srq_id, 1));
+        let other = device.alloc_pd().unwrap();
+        assert_eq!(device.dealloc_pd(pd), in_use(Kind::ProtectionDomain, 0, 5));
+        device.dealloc_pd(other).unwrap();
+        assert_eq!(commands(), before);
+        device.destroy_qp(qp, &mut [&mut cq]).unwrap();
+        device.destroy_cq(cq).unwrap();
+        device.dealloc_mw(mw).unwrap();
+        assert!(matches!(device.dealloc_mw(mw), Err(Error::NoSuch { kind: Kind::Window(_), .. })));
+        device.destroy_ah(ah).unwrap();
+        let gone = Err(Error::NoSuch { kind: Kind::AddressHandle, id: ah.get() });
+        assert_eq!(device.destroy_ah(ah), gone);
+        device.dealloc_mr(mr).unwrap();
+        // Again, with a completion queue that is given up: it is refused, and so is left.
+        let pd = device.alloc_pd().unwrap();
+        let cq = device.create_cq(4).unwrap();
+        let qp = device.create_qp(&pd, &small(&cq, &cq, None)).unwrap();
+        let (id, before) = (cq.id().get(), commands());
+        assert_eq!(device.destroy_cq(cq), in_use(Kind::CompletionQueue, id, 1));
+        assert_eq!(commands(), before);
+        device.destroy_qp(qp, &mut []).unwrap();
+        let left = Objects { pds: 2, srqs: 1, cqs: 1, ..Objects::default() };
+        assert_eq!(nic.objects(), left);
+        assert_eq!(nic.close(), Err(Error::Left(left)));
+        assert_eq!((machine.slot.memory().allocated(), machine.slot.violations()), (0, 0));
+    }
+}
+
+#[test]
+fn objects_of_another_nic_are_refused_and_keep_their_memory() {
     let fabric = Fabric::new(FabricOptions::default());
-    let machine = Machine::plug(&fabric, CHIPS[0], 1);
-    let mut device = machine.open().unwrap();
-    let pd = device.alloc_pd().unwrap();
-    let mr = device.alloc_mr(&pd, 100, AccessFlags::LOCAL_WRITE).unwrap();
-    let cq = device.create_cq(4).unwrap();
-    drop(device);
-    assert!(machine.slot.memory().allocated() > 0, "the objects' own");
-    drop((mr, cq));
-    assert!(machine.slot.abandoned() > 0);
-    machine.open().unwrap().close().unwrap();
-    assert_eq!(machine.slot.memory().allocated(), 0);
+    let machines = [1, 2].map(|nth| Machine::plug(&fabric, CHIPS[0], nth));
+    let [mut a, mut b] = machines.each_ref().map(|machine| machine.open().unwrap());
+    {
+        let (mut a, mut b) = (a.device(), b.device());
+        let foreign = |kind| Some(Error::Foreign(kind));
+        let (pd_a, pd_b) = (a.alloc_pd().unwrap(), b.alloc_pd().unwrap());
+        let (cq_a, cq_b) = (a.create_cq(4).unwrap(), b.create_cq(4).unwrap());
+        let mr = a.alloc_mr(&pd_a, 100, AccessFlags::LOCAL_WRITE).unwrap();
+        let commands = machines[1].slot.command_faults().commands();
+        assert_eq!(b.alloc_mr(&pd_a, 1, AccessFlags::LOCAL_WRITE).err(), foreign(Kind::ProtectionDomain));
+        assert_eq!(b.create_qp(&pd_b, &small(&cq_b, &cq_a, None)).err(), foreign(Kind::CompletionQueue));
+        assert_eq!(b.dealloc_mr(mr).err(), foreign(Kind::Region));
+        assert!(machines[0].slot.abandoned() >= 100, "the device may still write there");
+        assert_eq!(machines[1].slot.command_faults().commands(), commands);
+        a.destroy_cq(cq_a).unwrap();
+        b.destroy_cq(cq_b).unwrap();
+        b.dealloc_pd(pd_b).unwrap();
+    }
+    b.close().unwrap();
+    assert_eq!(a.close(), Err(Error::Left(Objects { pds: 1, regions: 1, ..Objects::default() })));
+    assert_eq!(machines[0].slot.memory().allocated(), 0);
+}
+
+#[test]
+fn objects_that_are_dropped_are_counted_and_a_reset_takes_them_back() {
+    for chip in CHIPS {
+        let fabric = Fabric::new(FabricOptions::default());
+        let machine = Machine::plug(&fabric, chip, 1);
+        let mut nic = machine.open().unwrap();
+        let brought_up = machine.slot.memory().allocated();
+        let mut device = nic.device();
+        let pd = device.alloc_pd().unwrap();
+        let mr = device.alloc_mr(&pd, 100, AccessFlags::LOCAL_WRITE).unwrap();
+        let cq = device.create_cq(4).unwrap();
+        drop((mr, cq));
+        assert!(machine.slot.abandoned() > 0, "the device may still write there");
+        let left = Objects { pds: 1, regions: 1, cqs: 1, ..Objects::default() };
+        assert_eq!(nic.objects(), left);
+        assert_eq!(nic.reset(&Config::default()), Ok(left));
+        assert_eq!((machine.slot.memory().allocated(), machine.slot.abandoned()), (brought_up, 0));
+        assert_eq!(nic.objects(), Objects::default());
+        let cq = nic.device().create_cq(4).unwrap();
+        drop(cq);
+        drop(nic);
+        assert_eq!(machine.slot.memory().allocated(), 0);
+        machine.open().unwrap().close().unwrap();
+        assert_eq!(machine.slot.violations(), 0);
+    }
 }

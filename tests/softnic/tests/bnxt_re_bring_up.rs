@@ -5,19 +5,19 @@ mod bnxt_re_slots;
 use bnxt_re_slots::{CHIPS, Machine};
 use directverbs::verbs::{AccessFlags, Device as _, QpCapabilities, QpInit, QpType};
 use directverbs_bare::Host as _;
-use directverbs_bare::bnxt_re::{Device, Error};
+use directverbs_bare::bnxt_re::{Device, Error, Nic};
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::fault::Random;
 use directverbs_softnic::pci::{AccessFault, CommandFault, Slot};
 
 /// One life of a device: opened, an object of each kind created and destroyed, closed.
 fn life(machine: &Machine) -> Result<(), Error> {
-    let mut device = machine.open()?;
-    objects(&mut device)?;
-    device.close()
+    let mut nic = machine.open()?;
+    objects(&mut nic.device())?;
+    nic.close()
 }
 
-fn objects(device: &mut Device<Slot>) -> Result<(), Error> {
+fn objects(device: &mut Device<'_, Slot>) -> Result<(), Error> {
     let pd = device.alloc_pd()?;
     let mr = device.alloc_mr(&pd, 5000, AccessFlags::LOCAL_WRITE)?;
     let mut cq = device.create_cq(16)?;
@@ -166,6 +166,6 @@ fn a_function_that_is_none_of_ours_is_refused() {
     use directverbs_softnic::pci::{Copier, Trace};
     let fabric = Fabric::new(FabricOptions::default());
     let slot = Slot::plug(&fabric, Trace::default(), |port| Box::new(Copier::new(port)));
-    let error = Device::open(slot, &Default::default()).unwrap_err();
+    let error = Nic::open(slot, &Default::default()).unwrap_err();
     assert_eq!(error, Error::Unknown { vendor: Copier::VENDOR, device: Copier::DEVICE });
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use directverbs::verbs::Mac;
-use directverbs_bare::bnxt_re::{Config, Device, Error};
+use directverbs_bare::bnxt_re::{Config, Error, Nic};
 use directverbs_softnic::bnxt_re::BnxtRe;
 use directverbs_softnic::bnxt_re::control::{BnxtFunction, Chip};
 use directverbs_softnic::fabric::{Fabric, NicHandle};
@@ -30,8 +30,8 @@ impl Machine {
     }
 
     /// Brings it up.
-    pub fn open(&self) -> Result<Device<Slot>, Error> {
-        Device::open(self.slot.clone(), &Config::default())
+    pub fn open(&self) -> Result<Nic<Slot>, Error> {
+        Nic::open(self.slot.clone(), &Config::default())
     }
 
     /// What the driver did wrong.
