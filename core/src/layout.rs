@@ -262,6 +262,10 @@ pub fn all() -> impl Iterator<Item = &'static Layout> {
         crate::bnxt_re::rcfw::LAYOUTS,
         #[cfg(feature = "ionic")]
         crate::ionic::LAYOUTS,
+        #[cfg(feature = "ionic")]
+        crate::ionic::devcmd::LAYOUTS,
+        #[cfg(feature = "ionic")]
+        crate::ionic::admin::LAYOUTS,
     ];
     families.iter().copied().flatten()
 }

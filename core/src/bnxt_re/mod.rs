@@ -39,7 +39,7 @@ pub mod wqe;
 
 use crate::layout::Layout;
 
-/// Every layout of the family.
+/// Every layout of the datapath.
 pub const LAYOUTS: &[Layout] = &[
     doorbell::DbcDbc::LAYOUT,
     doorbell::DbcPush::LAYOUT,

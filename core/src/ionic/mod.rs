@@ -97,13 +97,8 @@ pub use work::{MAX_MESSAGE, QueueMemory};
 
 use crate::layout::{Layout, joined};
 
-/// Every layout of the family.
+/// Every layout of the datapath.
 pub const LAYOUTS: &[Layout] = &LAYOUT_TABLE;
 
-const LAYOUT_TABLE: [Layout; 94] = joined(&[
-    &wqe::LAYOUTS,
-    &cqe::LAYOUTS,
-    &[caps::ContextReply::LAYOUT, clock::ClockInfo::LAYOUT],
-    &devcmd::LAYOUTS,
-    &admin::LAYOUTS,
-]);
+const LAYOUT_TABLE: [Layout; 14] =
+    joined(&[&wqe::LAYOUTS, &cqe::LAYOUTS, &[caps::ContextReply::LAYOUT, clock::ClockInfo::LAYOUT]]);

@@ -24,5 +24,7 @@ pub use wqe::*;
 
 use crate::layout::{Layout, joined};
 
-/// Layouts of these files.
-pub(super) const LAYOUTS: [Layout; 16] = joined(&[&wqe::LAYOUTS, &modify::LAYOUTS, &eq::LAYOUTS]);
+/// Every layout of the RDMA admin queue and of events.
+pub const LAYOUTS: &[Layout] = &LAYOUT_TABLE;
+
+const LAYOUT_TABLE: [Layout; 16] = joined(&[&wqe::LAYOUTS, &modify::LAYOUTS, &eq::LAYOUTS]);

@@ -34,8 +34,10 @@ pub use queue::*;
 
 use crate::layout::{Layout, joined};
 
-/// Layouts of these files.
-pub(super) const LAYOUTS: [Layout; 64] = joined(&[
+/// Every layout of the device commands and of the Ethernet admin queue.
+pub const LAYOUTS: &[Layout] = &LAYOUT_TABLE;
+
+const LAYOUT_TABLE: [Layout; 64] = joined(&[
     &registers::LAYOUTS,
     &command::LAYOUTS,
     &device::LAYOUTS,

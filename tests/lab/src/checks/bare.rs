@@ -1,6 +1,9 @@
 //! core, the workload and the bare platform compile for targets without an operating system, with a freshly built `core`
 //! library and nothing else: a use of std cannot compile, and one of alloc neither unless the feature asks for it.
 
+use std::path::Path;
+use std::process::Command;
+
 use crate::error::Result;
 use crate::lab::Lab;
 use crate::setup::rust_source;
@@ -10,7 +13,7 @@ use crate::suites::Checks;
 pub const TARGETS: [&str; 2] = ["x86_64-unknown-none", "aarch64-unknown-none"];
 
 /// Package, features, and whether the `alloc` library is there.
-const BUILDS: &[(&str, &str, bool)] = &[
+const CRATES: &[(&str, &str, bool)] = &[
     ("directverbs", "", false),
     ("directverbs", "bnxt-re", false),
     ("directverbs", "ionic", false),
@@ -23,31 +26,31 @@ const BUILDS: &[(&str, &str, bool)] = &[
     ("directverbs-workload", "", false),
 ];
 
-/// Builds each of them for each target.
+/// Checks each of them for both targets. No code is made of it: the image, which is, has all of them.
 ///
 /// # Errors
 /// The standard library's source is not there.
 pub fn run(checks: &mut Checks<'_>) -> Result<()> {
     let library = rust_source(checks.lab)?;
-    for target in TARGETS {
-        for &(package, features, alloc) in BUILDS {
-            let mut command = cargo(checks.lab, &library, target, alloc);
-            command.args(["--package", package, "--no-default-features", "--features", features]);
-            let built = checks.succeed(&mut command).map(drop);
-            checks.count(&format!("{package} [{features}] for {target}"), built);
-        }
+    for &(package, features, alloc) in CRATES {
+        let mut command = cargo(checks.lab, "check", &library, &TARGETS, alloc);
+        command.args(["--package", package, "--no-default-features", "--features", features]);
+        let checked = checks.succeed(&mut command).map(drop);
+        checks.count(&format!("{package} [{features}] for {}", TARGETS.join(" and ")), checked);
     }
     Ok(())
 }
 
-/// `cargo build` for a bare target.
-pub fn cargo(lab: &Lab, library: &std::path::Path, target: &str, alloc: bool) -> std::process::Command {
+/// Cargo's command `what`, `build` or `check`, for bare targets.
+pub fn cargo(lab: &Lab, what: &str, library: &Path, targets: &[&str], alloc: bool) -> Command {
     let mut command = lab.cargo();
+    command.arg(what);
     let libraries = if alloc { "core,alloc,compiler_builtins" } else { "core,compiler_builtins" };
     // Both variables unlock what a stable toolchain locks: building the standard library, from source elsewhere.
     command.env("RUSTC_BOOTSTRAP", "1").env("__CARGO_TESTS_ONLY_SRC_ROOT", library);
     // Build scripts look at the first variable, so artifacts are kept apart from those of other builds.
-    command.args(["build", "--target", target, "--target-dir"]).arg(lab.dir.join("bare"));
+    command.args(targets.iter().flat_map(|target| ["--target", target]));
+    command.arg("--target-dir").arg(lab.dir.join("bare"));
     command.arg(format!("-Zbuild-std={libraries}")).arg("-Zbuild-std-features=compiler-builtins-mem");
     command
 }

@@ -127,7 +127,7 @@ const fn passed_code(arch: Arch) -> i32 {
 /// Builds the image.
 fn build(lab: &Lab, arch: Arch, log: &Path, step: &mut Step) -> Result<PathBuf> {
     let target = format!("{}-unknown-none", arch.name());
-    let mut cargo = bare::cargo(lab, &rust_source(lab)?, &target, false);
+    let mut cargo = bare::cargo(lab, "build", &rust_source(lab)?, &[&target], false);
     cargo.args(["--release", "--package", PACKAGE]);
     succeed(&mut cargo, log, step, BUILD_LIMIT)?;
     Ok(lab.dir.join("bare").join(target).join("release").join(PROGRAM))

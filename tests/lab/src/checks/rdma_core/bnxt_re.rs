@@ -44,6 +44,7 @@ const EXT_META: Same =
 /// The tables.
 pub const FAMILY: Family = Family {
     name: "bnxt_re",
+    layouts: directverbs::bnxt_re::LAYOUTS,
     headers: &["bnxt_re/bnxt_re-abi.h"],
     pairs: &[
         Pair {

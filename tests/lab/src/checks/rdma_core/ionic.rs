@@ -33,6 +33,7 @@ const CQE_QID: Same = Same("qid_type_flags.qid", 0, "qid_type_flags", "~0u << IO
 /// The tables.
 pub const FAMILY: Family = Family {
     name: "ionic",
+    layouts: directverbs::ionic::LAYOUTS,
     headers: &["ionic/ionic_fw_types.h", "rdma/ionic-abi.h", "rdma/ib_user_verbs.h"],
     pairs: &[
         Pair {
