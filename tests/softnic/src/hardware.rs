@@ -295,6 +295,9 @@ impl Hardware {
 
     pub(crate) fn receive(&mut self, frame: &[u8]) {
         self.engine.receive(&*self.bus.0, self.clock.now_ns(), frame);
+        if self.engine.has_host_frame() {
+            self.bus.0.notified();
+        }
     }
 
     pub(crate) fn step(&mut self) -> bool {

@@ -290,6 +290,22 @@ impl<F: FrontEnd> Nic<F> {
         self.hardware.has_frame()
     }
 
+    /// Says whether the host wants the frames that are no RoCEv2 packets: they wait for [`Nic::take_host_frame`].
+    pub fn want_host_frames(&mut self, wanted: bool) {
+        self.hardware.engine.want_host_frames(wanted);
+    }
+
+    /// The oldest frame that waits for the host.
+    pub fn take_host_frame(&mut self) -> Option<Vec<u8>> {
+        self.hardware.engine.take_host_frame()
+    }
+
+    /// Puts a frame of the host's own on the wire.
+    pub fn send_host_frame(&mut self, frame: Vec<u8>) {
+        self.hardware.engine.send_host_frame(frame);
+        self.waker.wake();
+    }
+
     /// The next frame for the wire.
     pub fn take_frame(&mut self) -> Option<Vec<u8>> {
         self.hardware.take_frame()

@@ -166,9 +166,9 @@ layout! {
 layout! {
     /// A part of controller memory.
     pub struct CmbRegion: "ionic" "ionic_cmb_region", 16 {
-        /// PCI BAR that it is in.
+        /// Which mapping of controller memory; there is but one.
         bar_num: u8 = 0,
-        /// What it is for.
+        /// What it is for, see [`CmbKind`].
         cmb_type: u8 = 1,
         /// Reserved.
         rsvd: [u8; 6] = 2,
@@ -224,6 +224,31 @@ impl OsType {
     pub const LINUX: Self = Self(1);
     /// None: a driver that the firmware does not know.
     pub const OTHER: Self = Self(0);
+}
+
+/// `cmb_type` of [`CmbRegion`]. Open: there may be others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CmbKind(pub u8);
+
+impl CmbKind {
+    /// Plain memory.
+    pub const MEMORY: Self = Self(0);
+    /// Queues of WQEs of 64 bytes with express doorbells.
+    pub const EXPRESS_64: Self = Self(1);
+    /// The same, 128 bytes.
+    pub const EXPRESS_128: Self = Self(2);
+    /// The same, 256 bytes.
+    pub const EXPRESS_256: Self = Self(3);
+    /// The same, 512 bytes.
+    pub const EXPRESS_512: Self = Self(4);
+
+    /// The kind for WQEs of 2^`stride_log2` bytes with express doorbells.
+    pub const fn express(stride_log2: u8) -> Option<Self> {
+        match stride_log2 {
+            6..=9 => Some(Self(stride_log2 - 5)),
+            _ => None,
+        }
+    }
 }
 
 bitflags::bitflags! {
@@ -308,6 +333,14 @@ mod tests {
     fn identify_says_which_version_the_driver_knows() {
         let cmd = DevIdentifyCmd::new();
         assert_eq!((cmd.as_bytes()[..3].to_vec(), cmd.as_bytes().len()), (std::vec![1, 2, 0], 64));
+    }
+
+    #[test]
+    fn express_kinds_follow_the_stride() {
+        let kinds = [5, 6, 7, 8, 9, 10].map(CmbKind::express);
+        let express = [CmbKind::EXPRESS_64, CmbKind::EXPRESS_128, CmbKind::EXPRESS_256, CmbKind::EXPRESS_512];
+        assert_eq!((kinds[0], kinds[5]), (None, None));
+        assert_eq!(kinds[1..5], express.map(Some));
     }
 
     #[test]

@@ -10,10 +10,12 @@
 mod adminq;
 mod command;
 mod device;
+mod ethernet;
 mod filter;
 mod identity;
 mod info;
 mod lif;
+mod memory;
 mod notify;
 mod opcode;
 mod port;
@@ -23,10 +25,12 @@ pub mod registers;
 pub use adminq::{AdminFault, AdminQueue, AdminQueueConfig, Completed, QueueFull};
 pub use command::{AdminCmd, Command, CommandError, CompColor, Completion};
 pub use device::*;
+pub use ethernet::*;
 pub use filter::*;
 pub use identity::{IdentityError, RdmaIdentity};
 pub use info::{LifInfo, LifStats, LifStatus};
 pub use lif::*;
+pub use memory::{CmbArea, ControllerMemory};
 pub use notify::*;
 pub use opcode::{Opcode, Status};
 pub use port::*;
@@ -37,7 +41,7 @@ use crate::layout::{Layout, joined};
 /// Every layout of the device commands and of the Ethernet admin queue.
 pub const LAYOUTS: &[Layout] = &LAYOUT_TABLE;
 
-const LAYOUT_TABLE: [Layout; 64] = joined(&[
+const LAYOUT_TABLE: [Layout; 69] = joined(&[
     &registers::LAYOUTS,
     &command::LAYOUTS,
     &device::LAYOUTS,
@@ -47,4 +51,5 @@ const LAYOUT_TABLE: [Layout; 64] = joined(&[
     &queue::LAYOUTS,
     &filter::LAYOUTS,
     &notify::LAYOUTS,
+    &ethernet::LAYOUTS,
 ]);

@@ -37,6 +37,8 @@ pub enum QueueKind {
     Admin,
     /// RDMA admin queue; the number is the opcode, or that of the doorbell.
     RdmaAdmin,
+    /// Transmit and receive queues of the Ethernet part; the number is that of the doorbell, or the kind.
+    Ethernet,
     /// Event queue.
     Event,
     /// Registers and doorbells that belong to no queue.

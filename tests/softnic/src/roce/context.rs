@@ -16,8 +16,12 @@ use crate::device::NicConfig;
 pub struct Counters {
     /// RoCEv2 packets received and accepted.
     pub received: u64,
+    /// Bytes of these packets' frames.
+    pub received_bytes: u64,
     /// Packets sent, of any kind.
     pub sent: u64,
+    /// Bytes of their frames.
+    pub sent_bytes: u64,
     /// Frames whose lengths, versions, checksums or opcodes make no sense.
     pub malformed: u64,
     /// Packets with a wrong ICRC.
@@ -92,6 +96,8 @@ pub struct Parts {
     pub events: VecDeque<Event>,
     /// Frames for the wire.
     pub out: VecDeque<Vec<u8>>,
+    /// Frames that are no RoCEv2 packets, for the host; nothing if it wants none.
+    pub for_host: Option<VecDeque<Vec<u8>>>,
     /// Counters.
     pub counters: Counters,
 }
@@ -100,6 +106,7 @@ impl Parts {
     /// Puts a frame on the wire.
     pub fn send(&mut self, frame: Vec<u8>) {
         self.counters.sent += 1;
+        self.counters.sent_bytes += frame.len() as u64;
         self.out.push_back(frame);
     }
 

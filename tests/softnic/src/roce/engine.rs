@@ -17,6 +17,8 @@ use crate::device::{AhConfig, DeviceError, ModifyQp, MrConfig, NicConfig, QpConf
 const BUDGET: usize = 16;
 /// Frames that wait for the wire, over which queue pairs have no turns.
 const FULL: usize = 32;
+/// Frames that wait for the host, over which more are lost.
+const HOST_FULL: usize = 256;
 /// First number given to a queue pair: 0 and 1 are special on the wire.
 const FIRST_QP: u32 = 2;
 /// The largest 24-bit number is the multicast queue pair.
@@ -47,6 +49,7 @@ impl Engine {
             ahs: Table::new("address handle", 1, LAST_ID),
             events: VecDeque::new(),
             out: VecDeque::new(),
+            for_host: None,
             counters: Counters::default(),
         };
         Self {
@@ -274,7 +277,13 @@ impl Engine {
             return;
         }
         match Packet::parse(frame) {
-            Ok(packet) => self.receive_packet(bus, now, &packet),
+            Ok(packet) => {
+                let before = self.parts.counters.received;
+                self.receive_packet(bus, now, &packet);
+                if self.parts.counters.received != before {
+                    self.parts.counters.received_bytes += frame.len() as u64;
+                }
+            }
             Err(FrameError::NotRoce) => self.receive_raw(bus, now, frame),
             Err(FrameError::Malformed) => self.parts.counters.malformed += 1,
             Err(FrameError::BadIcrc) => self.parts.counters.bad_icrc += 1,
@@ -318,9 +327,31 @@ impl Engine {
                 taken = true;
             }
         }
-        if !taken {
-            self.parts.counters.not_ours += 1;
+        match &mut self.parts.for_host {
+            Some(waiting) if waiting.len() < HOST_FULL => waiting.push_back(frame.to_vec()),
+            _ if !taken => self.parts.counters.not_ours += 1,
+            _ => {}
         }
+    }
+
+    /// Whether the host wants the frames that are no RoCEv2 packets.
+    pub(crate) fn want_host_frames(&mut self, wanted: bool) {
+        self.parts.for_host = wanted.then(VecDeque::new);
+    }
+
+    /// Whether a frame waits for the host.
+    pub(crate) fn has_host_frame(&self) -> bool {
+        self.parts.for_host.as_ref().is_some_and(|waiting| !waiting.is_empty())
+    }
+
+    /// The oldest frame that waits for the host.
+    pub(crate) fn take_host_frame(&mut self) -> Option<Vec<u8>> {
+        self.parts.for_host.as_mut()?.pop_front()
+    }
+
+    /// Puts a frame of the host's own on the wire.
+    pub(crate) fn send_host_frame(&mut self, frame: Vec<u8>) {
+        self.parts.out.push_back(frame);
     }
 
     /// Something about a queue pair has changed: it gets a turn, and its timer is set anew.

@@ -1,9 +1,9 @@
 //! The Ethernet admin queue and the queue of notifications.
 
 use directverbs::ionic::devcmd::registers::{COMMAND_BYTES, COMPLETION_BYTES};
-use directverbs::ionic::devcmd::{LinkChangeEvent, NotifyCode, Opcode, Status};
+use directverbs::ionic::devcmd::{LinkChangeEvent, NotifyCode, NotifyEvent, Opcode, ResetEvent, Status};
 use directverbs::ionic::doorbell::DoorbellWord;
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::devcmd::{ADMINQ_ID, Way};
 use super::function::IonicFunction;
@@ -116,23 +116,34 @@ impl IonicFunction {
             return self.refused(QueueKind::Admin, command[0], index, error.into());
         }
         if let Some(intr) = intr {
-            self.interrupts.event(intr);
+            self.raise(intr);
         }
     }
 
     /// Tells that the link has changed.
     pub(super) fn link_event(&mut self) {
         let (status, speed) = link(self.state.up);
-        let Some(ring) = &mut self.state.notifyq else { return };
-        let at = ring.base + (ring.eid & ring.mask) * NOTIFY_BYTES;
-        ring.eid += 1;
         let event = LinkChangeEvent {
-            eid: ring.eid.into(),
             ecode: NotifyCode::LINK_CHANGE.0.into(),
             link_status: status.0.into(),
             link_speed: speed.into(),
             ..LinkChangeEvent::ZERO
         };
+        self.notify(event.as_bytes());
+    }
+
+    /// Tells that the device is going to reset itself.
+    pub(super) fn reset_event(&mut self) {
+        self.notify(ResetEvent { ecode: NotifyCode::RESET.0.into(), ..ResetEvent::ZERO }.as_bytes());
+    }
+
+    /// Writes a notification, if there is a queue for them, and gives it its number.
+    fn notify(&mut self, event: &[u8]) {
+        let Ok(mut event) = NotifyEvent::read_from_bytes(event) else { return };
+        let Some(ring) = &mut self.state.notifyq else { return };
+        let at = ring.base + (ring.eid & ring.mask) * NOTIFY_BYTES;
+        ring.eid += 1;
+        event.eid = ring.eid.into();
         let intr = ring.intr;
         // Its number makes it new, so that comes last.
         let (number, rest) = event.as_bytes().split_at(8);
@@ -141,7 +152,7 @@ impl IonicFunction {
             return self.refused(QueueKind::Admin, 0, 0, error.into());
         }
         if let Some(intr) = intr {
-            self.interrupts.event(intr);
+            self.raise(intr);
         }
     }
 }

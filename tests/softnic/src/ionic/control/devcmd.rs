@@ -8,8 +8,9 @@ use directverbs::verbs::Mac;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::adminq::{AdminRing, NotifyRing};
+use super::ethernet::{ETH_QUEUES, FEATURES};
 use super::function::{IonicFunction, LIF_HW_INDEX};
-use super::identity::ControlConfig;
+use super::identity::{ControlConfig, Told};
 use super::rdma::Rdma;
 use super::refusal::{Refusal, zeros};
 use super::{ADMINQ_QTYPE, DOORBELL_PAGES, INTERRUPTS, QueueKind, Wrong};
@@ -18,8 +19,6 @@ use crate::pci::CommandFault;
 /// Numbers of the Ethernet part's queues in doorbells.
 pub(super) const ADMINQ_ID: u32 = 0x21;
 const NOTIFYQ_ID: u32 = 0x22;
-/// Doorbell register that nothing listens to: the notify queue has no doorbell.
-const NOTIFYQ_QTYPE: u8 = 7;
 /// Most entries of a queue, base-two logarithm.
 const RING_LOG2_MAX: u8 = 15;
 
@@ -69,10 +68,16 @@ impl Window {
         }
     }
 
-    fn answer(&mut self, identity: &(impl IntoBytes + Immutable)) {
+    /// Puts an identity where the host reads it, with what `config` tells wrong of it.
+    fn answer(&mut self, config: &ControlConfig, told: Told, identity: &(impl IntoBytes + Immutable)) {
         self.data.fill(0);
         for (to, from) in self.data.iter_mut().zip(identity.as_bytes()) {
             *to = *from;
+        }
+        for lie in config.lies.iter().filter(|lie| lie.of == told) {
+            if let Some(byte) = self.data.get_mut(lie.offset) {
+                *byte = lie.value;
+            }
         }
     }
 }
@@ -170,7 +175,7 @@ impl IonicFunction {
             Opcode::NOP => zeros("reserved bytes", &bytes[1..]).map(|()| DONE_WELL),
             Opcode::LIF_GETATTR => self.lif_getattr(&read(bytes)),
             Opcode::LIF_SETATTR => self.lif_setattr(&read(bytes)),
-            Opcode::RX_MODE_SET => self.lif(read::<RxModeSetCmd>(bytes).lif_index.get()).map(|()| DONE_WELL),
+            Opcode::RX_MODE_SET => self.rx_mode(&read(bytes)),
             Opcode::RX_FILTER_ADD => self.filter_add(&read(bytes)),
             Opcode::RX_FILTER_DEL => self.filter_del(&read(bytes)),
             Opcode::Q_INIT => self.q_init(&read(bytes), way),
@@ -207,12 +212,12 @@ impl IonicFunction {
             Opcode::LIF_INIT => self.lif_init(&read(bytes)),
             Opcode::Q_IDENTIFY => self.q_identify(&read(bytes)),
             Opcode::DISCOVER_CMB if self.config.nic.device_memory > 0 => {
-                let mut identity = CmbIdentity { num_regions: 1.into(), ..CmbIdentity::ZERO };
-                let units = (self.config.nic.device_memory as u32).div_ceil(1 << 16);
-                identity.region[0] = CmbRegion { bar_num: 4, length: units.into(), ..CmbRegion::ZERO };
-                self.window.answer(&identity);
+                let identity = self.config.memory();
+                self.window.answer(&self.config, Told::Memory, &identity);
                 Ok(DONE_WELL)
             }
+            // There are such commands, and this device does not have them.
+            Opcode(4 | 5 | 25 | 60..=62 | 80 | 240..) => Err(Refusal::fate(Status::EOPCODE)),
             other => Err(Refusal::blame(Status::EOPCODE, "opcode", other.0.into(), 0)),
         }
     }
@@ -223,7 +228,7 @@ impl IonicFunction {
         }
         zeros("reserved bytes", &cmd.rsvd)?;
         self.state.identified = true;
-        self.window.answer(&self.config.device());
+        self.window.answer(&self.config, Told::Device, &self.config.device());
         Ok(reply(&DevIdentifyComp { ver: 1, ..DevIdentifyComp::ZERO }))
     }
 
@@ -242,7 +247,7 @@ impl IonicFunction {
 
     fn port_identify(&mut self, cmd: &PortIdentifyCmd) -> Result<Reply, Refusal> {
         Self::port_index(cmd.index)?;
-        self.window.answer(&self.config.port(self.state.up));
+        self.window.answer(&self.config, Told::Port, &self.config.port(self.state.up));
         Ok(reply(&PortIdentifyComp { ver: 1, ..PortIdentifyComp::ZERO }))
     }
 
@@ -268,8 +273,24 @@ impl IonicFunction {
         let Some(at) = self.state.lif_info else { return Ok(()) };
         let (mac, mtu) = (self.mac(), self.state.mtu.unwrap_or(1500));
         let eid = self.state.notifyq.as_ref().map_or(0, |queue| queue.eid);
-        let info = self.config.lif_info(mac, mtu, self.state.up, eid);
+        let counters = self.nic.lock().hardware().counters();
+        let mut info = self.config.lif_info(mac, mtu, self.state.up, eid);
+        info.config.state = u8::from(!self.state.disabled);
+        info.config.name = self.state.name;
+        info.config.features = self.state.features.into();
+        info.stats = self.state.ethernet.stats(&counters);
         Ok(self.port.bus.write(at, info.as_bytes())?)
+    }
+
+    /// Brings the host's copy of the counters up to date.
+    pub(super) fn tell_counters(&mut self) {
+        let Some(at) = self.state.lif_info else { return };
+        let counters = self.nic.lock().hardware().counters();
+        let Some(stats) = self.state.ethernet.news(counters) else { return };
+        let to = at + std::mem::offset_of!(LifInfo, stats) as u64;
+        if let Err(error) = self.port.bus.write(to, stats.as_bytes()) {
+            self.refused(QueueKind::DeviceCommand, Opcode::LIF_INIT.0, 0, error.into());
+        }
     }
 
     fn port_goes(&mut self, up: bool) -> Result<(), Refusal> {
@@ -306,6 +327,8 @@ impl IonicFunction {
             (PortAttr::STATE, PortState::UP) => self.port_goes(true)?,
             (PortAttr::STATE, PortState::DOWN) => self.port_goes(false)?,
             (PortAttr::SPEED | PortAttr::MTU | PortAttr::AUTONEG, _) => {}
+            // Error correction, pause frames, loopback: there are such attributes, and it does not have them.
+            (PortAttr(4..=7), _) => return Err(Refusal::fate(Status::ENOSUPP)),
             (attr, _) => return Err(Refusal::blame(Status::EINVAL, "port attribute", attr.0.into(), 0)),
         }
         Ok(DONE_WELL)
@@ -314,7 +337,7 @@ impl IonicFunction {
     fn lif_identify(&mut self, cmd: &LifIdentifyCmd) -> Result<Reply, Refusal> {
         Wrong::unless_equal("LIF type", cmd.r#type.into(), LIF_TYPE_CLASSIC.into())?;
         zeros("reserved bytes", &cmd.rsvd)?;
-        self.window.answer(&self.config.lif());
+        self.window.answer(&self.config, Told::Lif, &self.config.lif());
         Ok(reply(&LifIdentifyComp { ver: 1, ..LifIdentifyComp::ZERO }))
     }
 
@@ -357,7 +380,8 @@ impl IonicFunction {
         zeros("reserved bytes", &cmd.rsvd)?;
         let mut value = [0; 11];
         let bytes = match LifAttr(cmd.attr) {
-            LifAttr::STATE => vec![1],
+            LifAttr::STATE => vec![u8::from(!self.state.disabled)],
+            LifAttr::NAME => self.state.name.to_vec(),
             LifAttr::MTU => self.state.mtu.unwrap_or(1500).to_le_bytes().to_vec(),
             LifAttr::MAC => self.mac().0.to_vec(),
             LifAttr::FEATURES => self.state.features.to_le_bytes().to_vec(),
@@ -380,15 +404,27 @@ impl IonicFunction {
             LifAttr::MAC => {
                 let mac = Mac(read(&cmd.value));
                 // The NIC's own address is what its frames have: another one would be a second NIC.
-                Wrong::unless_equal("Ethernet address", number(mac), number(self.config.nic.mac))?;
+                if mac != self.config.nic.mac {
+                    return Err(Refusal::fate(Status::ENOSUPP));
+                }
                 self.state.mac = Some(mac);
             }
-            // It has none of the Ethernet part's features: granted is nothing.
             LifAttr::FEATURES => {
-                self.state.features = 0;
-                done.value[..8].fill(0);
+                self.state.features = u64::from_le_bytes(read(&cmd.value)) & FEATURES.bits();
+                done.value[..8].copy_from_slice(&self.state.features.to_le_bytes());
             }
-            LifAttr::STATE | LifAttr::NAME | LifAttr::STATS_CTRL | LifAttr::RSS => {}
+            LifAttr::STATE => {
+                Wrong::if_over("state of the LIF", cmd.value[0].into(), 2)?;
+                self.state.disabled = cmd.value[0] != 1;
+            }
+            LifAttr::NAME => self.state.name = read(&cmd.value),
+            LifAttr::STATS_CTRL => {
+                Wrong::unless_equal("operation on counters", cmd.value[0].into(), 0)?;
+                let counters = self.nic.lock().hardware().counters();
+                self.state.ethernet.reset_counters(counters);
+            }
+            // Frames are not spread, as RX_HASH is not granted: that is told by the features.
+            LifAttr::RSS => {}
             other => return Err(Refusal::blame(Status::EINVAL, "LIF attribute", other.0.into(), 0)),
         }
         self.write_lif()?;
@@ -397,17 +433,22 @@ impl IonicFunction {
 
     fn filter_add(&mut self, cmd: &RxFilterAddCmd) -> Result<Reply, Refusal> {
         self.lif(cmd.lif_index.get())?;
-        Wrong::if_over("filter", cmd.r#match.get().into(), RxMatch::MAC_VLAN.0.into())?;
-        self.state.filters += 1;
-        self.state.filtered.push(self.state.filters);
-        Ok(reply(&RxFilterAddComp { filter_id: self.state.filters.into(), ..RxFilterAddComp::ZERO }))
+        let id = self.state.ethernet.add_filter(RxMatch(cmd.r#match.get()), &cmd.value)?;
+        Ok(reply(&RxFilterAddComp { filter_id: id.into(), ..RxFilterAddComp::ZERO }))
     }
 
     fn filter_del(&mut self, cmd: &RxFilterDelCmd) -> Result<Reply, Refusal> {
         self.lif(cmd.lif_index.get())?;
-        let at = self.state.filtered.iter().position(|id| *id == cmd.filter_id.get());
-        let at = at.ok_or(Refusal::blame(Status::ENOENT, "filter", cmd.filter_id.get().into(), 0))?;
-        self.state.filtered.remove(at);
+        self.state.ethernet.delete_filter(cmd.filter_id.get()).map(|()| DONE_WELL)
+    }
+
+    fn rx_mode(&mut self, cmd: &RxModeSetCmd) -> Result<Reply, Refusal> {
+        self.lif(cmd.lif_index.get())?;
+        let bits = cmd.rx_mode.get();
+        let mode = RxMode::from_bits(bits);
+        let unknown =
+            Refusal::blame(Status::EINVAL, "receive mode", bits.into(), RxMode::all().bits().into());
+        self.state.ethernet.mode = mode.ok_or(unknown)?;
         Ok(DONE_WELL)
     }
 
@@ -415,14 +456,14 @@ impl IonicFunction {
         let identity = ControlConfig::queue(QueueKindOf(cmd.r#type));
         // The driver asks about kinds that it would like to have.
         let identity = identity.ok_or(Refusal::fate(Status::EQTYPE))?;
-        self.window.answer(&identity);
+        self.window.answer(&self.config, Told::Queue, &identity);
         Ok(reply(&QIdentifyComp { ver: identity.version, ..QIdentifyComp::ZERO }))
     }
 
     fn q_init(&mut self, cmd: &QInitCmd, way: Way) -> Result<Reply, Refusal> {
         self.lif(cmd.lif_index.get())?;
         zeros("reserved bytes", &cmd.rsvd2)?;
-        Wrong::unless_equal("queue", cmd.index.get().into(), 0)?;
+        Wrong::unless_equal("version of the queue", cmd.ver.into(), 0)?;
         Wrong::if_over("doorbell page", cmd.pid.get().into(), (DOORBELL_PAGES - 1).into())?;
         if !(1..=RING_LOG2_MAX).contains(&cmd.ring_size) {
             return Err(Refusal::blame(
@@ -433,17 +474,27 @@ impl IonicFunction {
             ));
         }
         let flags = QInitFlags::from_bits(cmd.flags.get());
-        Wrong::if_over("interrupt", cmd.intr_index.get().into(), (INTERRUPTS - 1).into())?;
         let intr = flags.irq().then_some(cmd.intr_index.get());
+        if let Some(intr) = intr {
+            Wrong::if_over("interrupt", intr.into(), (INTERRUPTS - 1).into())?;
+        }
+        let kind = QueueKindOf(cmd.r#type);
+        let last = if [QueueKindOf::TXQ, QueueKindOf::RXQ].contains(&kind) { ETH_QUEUES - 1 } else { 0 };
+        Wrong::if_over("queue", cmd.index.get().into(), last.into())?;
         let (base, cq_base, depth) = (cmd.ring_base.get(), cmd.cq_ring_base.get(), cmd.ring_size);
-        let (id, qtype) = match (QueueKindOf(cmd.r#type), way) {
+        let (id, qtype) = match (kind, way) {
             (QueueKindOf::ADMINQ, Way::Device) if self.state.adminq.is_none() => {
                 self.state.adminq = Some(AdminRing::new(base, cq_base, depth, cmd.pid.get().into(), intr));
                 (ADMINQ_ID, ADMINQ_QTYPE)
             }
             (QueueKindOf::NOTIFYQ, Way::Admin) if self.state.notifyq.is_none() => {
                 self.state.notifyq = Some(NotifyRing::new(base, depth, intr));
-                (NOTIFYQ_ID, NOTIFYQ_QTYPE)
+                (NOTIFYQ_ID, ADMINQ_QTYPE)
+            }
+            (QueueKindOf::TXQ | QueueKindOf::RXQ, Way::Admin) => {
+                let made = self.state.ethernet.create(cmd)?;
+                self.want_frames();
+                made
             }
             (kind, _) => return Err(Refusal::blame(Status::EQTYPE, "kind of queue", kind.0.into(), 0)),
         };
@@ -452,7 +503,15 @@ impl IonicFunction {
 
     fn q_control(&mut self, cmd: &QControlCmd) -> Result<Reply, Refusal> {
         self.lif(cmd.lif_index.get())?;
-        let known = match QueueKindOf(cmd.r#type) {
+        let (kind, index) = (QueueKindOf(cmd.r#type), cmd.index.get());
+        if [QueueKindOf::TXQ, QueueKindOf::RXQ].contains(&kind) {
+            self.state.ethernet.control(kind, index, QOperation(cmd.oper))?;
+            if kind == QueueKindOf::TXQ {
+                self.transmit(index);
+            }
+            return Ok(DONE_WELL);
+        }
+        let known = match kind {
             QueueKindOf::ADMINQ => self.state.adminq.is_some(),
             QueueKindOf::NOTIFYQ => self.state.notifyq.is_some(),
             _ => false,
@@ -463,10 +522,16 @@ impl IonicFunction {
         Ok(DONE_WELL)
     }
 
+    /// Frames that are no RoCEv2 packets are for the host once it has a queue for them.
+    fn want_frames(&self) {
+        self.nic.lock().want_host_frames(self.state.ethernet.receives());
+    }
+
     fn rdma_reset(&mut self, cmd: &RdmaResetCmd) -> Result<Reply, Refusal> {
         self.lif(cmd.lif_index.get())?;
         zeros("reserved bytes", &cmd.rsvd2)?;
         self.nic.lock().reset();
+        self.want_frames();
         self.state.rdma = Some(Rdma::default());
         Ok(DONE_WELL)
     }
@@ -482,7 +547,3 @@ impl IonicFunction {
 }
 
 use directverbs::ionic::devcmd::QueueKind as QueueKindOf;
-
-fn number(mac: Mac) -> u64 {
-    mac.0.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}

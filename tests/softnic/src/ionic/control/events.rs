@@ -87,7 +87,7 @@ impl IonicFunction {
         let intr = ring.intr;
         let entry = Eqe { evt: word.into_bits().into() };
         match self.port.bus.write(at, entry.as_bytes()) {
-            Ok(()) => self.interrupts.event(intr),
+            Ok(()) => self.raise(intr),
             Err(error) => self.refused(QueueKind::Event, 0, 0, error.into()),
         }
     }

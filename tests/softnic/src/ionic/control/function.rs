@@ -1,5 +1,6 @@
+use directverbs::ionic::devcmd::QueueKind as EthQueueKind;
 use directverbs::ionic::devcmd::registers::{
-    BAR0_BYTES, DEV_CMD, DEV_INFO, INTR_CONTROL, INTR_STATUS, PCI_DEVICE_PF, PCI_VENDOR,
+    BAR0_BYTES, DEV_CMD, DEV_INFO, FwStatus, INTR_CONTROL, INTR_STATUS, PCI_DEVICE_PF, PCI_VENDOR,
 };
 use directverbs::ionic::doorbell::DoorbellWord;
 use directverbs::verbs::Mac;
@@ -7,6 +8,7 @@ use zerocopy::IntoBytes;
 
 use super::adminq::{AdminRing, NotifyRing};
 use super::devcmd::Window;
+use super::ethernet::{Ethernet, RXQ_QTYPE, TXQ_QTYPE};
 use super::identity::ControlConfig;
 use super::interrupts::Interrupts;
 use super::rdma::Rdma;
@@ -28,6 +30,9 @@ const MSIX_PENDING: u32 = 0x7000;
 /// Number of the LIF among all of the device. There is but one, and it is not the first.
 pub(super) const LIF_HW_INDEX: u16 = 1;
 
+/// How often the heart of the firmware beats.
+const HEARTBEAT_NS: u64 = 1_000_000_000;
+
 /// What is lost with a reset.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -47,10 +52,12 @@ pub(super) struct State {
     pub mtu: Option<u32>,
     /// Features that the host has switched on.
     pub features: u64,
-    /// Number of the last receive filter.
-    pub filters: u32,
-    /// Receive filters.
-    pub filtered: Vec<u32>,
+    /// The LIF's name, if the host has given one.
+    pub name: [u8; 16],
+    /// The LIF is enabled, unless the host has said otherwise.
+    pub disabled: bool,
+    /// The Ethernet part.
+    pub ethernet: Ethernet,
     pub adminq: Option<AdminRing>,
     pub notifyq: Option<NotifyRing>,
     pub rdma: Option<Rdma>,
@@ -109,6 +116,7 @@ impl IonicFunction {
     /// The device resets itself: the host can see it by the generation.
     pub(super) fn hot_reset(&mut self) {
         self.port.trace.say(|| "hot reset".into());
+        self.reset_event();
         self.generation = self.generation.wrapping_add(1);
         self.forget();
         self.window = Window::default();
@@ -121,8 +129,23 @@ impl IonicFunction {
         }
     }
 
+    pub(super) fn now(&self) -> u64 {
+        self.nic.lock().hardware().now_ns()
+    }
+
+    /// An event of interrupt `index`.
+    pub(super) fn raise(&mut self, index: u16) {
+        let now = self.now();
+        self.interrupts.event(index, now);
+    }
+
     fn registers_read(&self, offset: usize, bytes: &mut [u8]) {
-        let info = self.config.dev_info(self.generation, 0);
+        let now = self.now();
+        let heartbeat = 1 + now.min(self.config.heart_stops_ns.unwrap_or(now)) / HEARTBEAT_NS;
+        let mut info = self.config.dev_info(self.generation, heartbeat as u32);
+        if self.config.firmware_stops_ns.is_some_and(|at| now >= at) {
+            info.fw_status = FwStatus::from_bits(info.fw_status).with_running(false).into_bits();
+        }
         let window = self.window.registers();
         for (i, byte) in bytes.iter_mut().enumerate() {
             let at = offset + i;
@@ -131,7 +154,7 @@ impl IonicFunction {
                 DEV_INFO..DEV_CMD => of(info.as_bytes(), DEV_INFO),
                 DEV_CMD..INTR_STATUS => of(window.as_bytes(), DEV_CMD),
                 INTR_CONTROL.. => {
-                    let word = self.interrupts.read((at - INTR_CONTROL) & !3);
+                    let word = self.interrupts.read((at - INTR_CONTROL) & !3, now);
                     word.to_le_bytes()[at % 4]
                 }
                 _ => 0,
@@ -150,7 +173,8 @@ impl IonicFunction {
             let known = match at {
                 DEV_CMD..INTR_STATUS => self.window_write(at - DEV_CMD, value),
                 INTR_CONTROL.. if at < INTR_CONTROL + usize::from(INTERRUPTS) * 32 => {
-                    self.interrupts.write(at - INTR_CONTROL, value);
+                    let now = self.now();
+                    self.interrupts.write(at - INTR_CONTROL, value, now);
                     true
                 }
                 _ => false,
@@ -177,6 +201,8 @@ impl IonicFunction {
         let word = DoorbellWord::from_bits(value);
         match u8::try_from(register).unwrap_or(u8::MAX) {
             ADMINQ_QTYPE => self.admin_doorbell(page as u32, word),
+            TXQ_QTYPE => self.eth_doorbell(EthQueueKind::TXQ, page as u32, word),
+            RXQ_QTYPE => self.eth_doorbell(EthQueueKind::RXQ, page as u32, word),
             AQ_QTYPE => self.rdma_doorbell(page as u32, word),
             CQ_QTYPE if self.is_admin_cq(word.qid()) => self.admin_cq_doorbell(word),
             SQ_QTYPE | RQ_QTYPE | CQ_QTYPE => {
@@ -201,6 +227,12 @@ impl Function for IonicFunction {
         if self.config.nic.device_memory > 0 {
             let len = (self.config.nic.device_memory as u64).next_power_of_two().max(1 << 16);
             bars.push(Bar::wide(BAR_MEMORY, len));
+        }
+        for (index, len) in &self.config.short_bars {
+            bars.retain_mut(|bar| {
+                bar.len = if bar.index == *index { *len } else { bar.len };
+                bar.len > 0
+            });
         }
         Identity {
             vendor: PCI_VENDOR,
@@ -248,6 +280,8 @@ impl Function for IonicFunction {
     }
 
     fn service(&mut self) -> bool {
-        self.hand_out_events()
+        let now = self.now();
+        self.tell_counters();
+        self.interrupts.service(now) | self.hand_out_events() | self.hand_out_frames()
     }
 }

@@ -2,12 +2,14 @@
 
 use directverbs::ionic::devcmd::registers::{AsicType, DevInfoRegs, FwStatus, SIGNATURE};
 use directverbs::ionic::devcmd::{
-    DevCapabilities, DevIdentity, LifCapabilities, LifConfig, LifIdentity, LifInfo, LifStatus, LogicalQtype,
-    PortConfig, PortIdentity, PortOper, PortState, PortStatus, QIdentity, QueueKind, put_text,
+    CmbIdentity, CmbKind, CmbRegion, DevCapabilities, DevIdentity, LifCapabilities, LifConfig, LifIdentity,
+    LifInfo, LifStatus, LogicalQtype, PortConfig, PortIdentity, PortOper, PortState, PortStatus, QIdentity,
+    QueueKind, SG_ELEMENTS, SG_LIST_BYTES, put_text,
 };
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs::verbs::Mac;
 
+use super::ethernet::ETH_QUEUES;
 use super::{AQ_QTYPE, DOORBELL_PAGES, EQ_QTYPE, INTERRUPTS};
 use crate::device::NicConfig;
 use crate::ionic::{CQ_QTYPE, IonicConfig, PIPELINE_SHIFT, RQ_QTYPE, SQ_QTYPE};
@@ -17,12 +19,15 @@ const SPEED: u32 = 200_000;
 /// Frame without its payload: Ethernet header and VLAN tag.
 const FRAME_OVERHEAD: u32 = 18;
 /// Longest frame.
-const MAX_FRAME: u32 = 9194 + FRAME_OVERHEAD;
+pub(super) const MAX_FRAME: u32 = 9194 + FRAME_OVERHEAD;
 const MIN_FRAME: u32 = 64;
 /// Longest WQE, base-two logarithm of its bytes.
 const MAX_STRIDE_LOG2: u8 = 10;
 /// Admin commands: all that there are.
 const ADMIN_OPCODES: u8 = 19;
+/// Features of a kind of queue: it has a ring of completions, and one of scatter/gather lists.
+const Q_COMPLETIONS: u64 = 1;
+const Q_LISTS: u64 = 1 << 1;
 /// Queue pair opcodes: all that there are.
 const QP_OPCODES: u8 = 11;
 
@@ -43,7 +48,44 @@ pub struct ControlConfig {
     pub address_handles: u32,
     /// Page table entries: a region has at most as many pages.
     pub page_table_entries: u32,
+    /// Bytes of identities that are told wrong.
+    pub lies: Vec<Lie>,
+    /// BARs of another length than they should have; without one if it is 0.
+    pub short_bars: Vec<(u8, u64)>,
+    /// When the heart of the firmware stops.
+    pub heart_stops_ns: Option<u64>,
+    /// When the firmware stops, and says so.
+    pub firmware_stops_ns: Option<u64>,
 }
+
+/// An identity that the device tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// That of the device.
+    Device,
+    /// That of the port.
+    Port,
+    /// That of the LIF.
+    Lif,
+    /// That of a kind of queue.
+    Queue,
+    /// Where controller memory is.
+    Memory,
+}
+
+/// A byte of an identity that is told wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lie {
+    /// Of which.
+    pub of: Told,
+    /// Which byte.
+    pub offset: usize,
+    /// What it is said to be.
+    pub value: u8,
+}
+
+/// Units in which controller memory is told.
+const CMB_UNIT: u64 = 1 << 16;
 
 impl ControlConfig {
     /// A device of `version` whose port has the address `mac`.
@@ -56,6 +98,10 @@ impl ControlConfig {
             regions: 1 << 16,
             address_handles: 1 << 16,
             page_table_entries: 1 << 20,
+            lies: Vec::new(),
+            short_bars: Vec::new(),
+            heart_stops_ns: None,
+            firmware_stops_ns: None,
         }
     }
 
@@ -127,8 +173,13 @@ impl ControlConfig {
 
     fn lif_config(&self, mac: Mac, mtu: u32) -> LifConfig {
         let mut queue_count = [0.into(); 16];
-        for kind in [QueueKind::ADMINQ, QueueKind::NOTIFYQ] {
-            queue_count[usize::from(kind.0)] = 1.into();
+        for (kind, count) in [
+            (QueueKind::ADMINQ, 1),
+            (QueueKind::NOTIFYQ, 1),
+            (QueueKind::TXQ, ETH_QUEUES),
+            (QueueKind::RXQ, ETH_QUEUES),
+        ] {
+            queue_count[usize::from(kind.0)] = count.into();
         }
         LifConfig { state: 1, mtu: mtu.into(), mac: mac.0, queue_count, ..LifConfig::ZERO }
     }
@@ -184,12 +235,57 @@ impl ControlConfig {
     }
 
     pub(super) fn queue(kind: QueueKind) -> Option<QIdentity> {
-        let (desc, comp): (u16, u16) = match kind {
-            QueueKind::ADMINQ => (64, 16),
-            QueueKind::NOTIFYQ => (64, 64),
+        let (desc, comp, lists): (u16, u16, bool) = match kind {
+            QueueKind::ADMINQ => (64, 16, false),
+            QueueKind::NOTIFYQ => (64, 64, false),
+            QueueKind::RXQ | QueueKind::TXQ => (16, 16, true),
             _ => return None,
         };
-        Some(QIdentity { supported: 1, desc_sz: desc.into(), comp_sz: comp.into(), ..QIdentity::ZERO })
+        let mut identity =
+            QIdentity { supported: 1, desc_sz: desc.into(), comp_sz: comp.into(), ..QIdentity::ZERO };
+        if lists {
+            identity.features = (Q_COMPLETIONS | Q_LISTS).into();
+            identity.sg_desc_sz = (SG_LIST_BYTES as u16).into();
+            identity.max_sg_elems = (SG_ELEMENTS as u16).into();
+            identity.sg_desc_stride = (SG_ELEMENTS as u16).into();
+        }
+        Some(identity)
+    }
+
+    /// The areas of controller memory: kind, first byte and length. One half is plain; of the rest, each stride that express
+    /// doorbells exist for has a quarter, if there is so much.
+    pub(super) fn areas(&self) -> Vec<(CmbKind, u64, u64)> {
+        let units = self.nic.device_memory as u64 / CMB_UNIT;
+        let strides = self.ionic.express_strides;
+        if units < 8 || strides == 0 {
+            return if units == 0 { Vec::new() } else { vec![(CmbKind::MEMORY, 0, units * CMB_UNIT)] };
+        }
+        let quarter = units / 8 * CMB_UNIT;
+        let mut areas = vec![(CmbKind::MEMORY, 0, units / 2 * CMB_UNIT)];
+        for (nth, stride_log2) in (6..=9u8).enumerate() {
+            let kind = CmbKind::express(stride_log2).filter(|_| strides >> stride_log2 & 1 != 0);
+            areas.extend(kind.map(|kind| (kind, units / 2 * CMB_UNIT + nth as u64 * quarter, quarter)));
+        }
+        areas
+    }
+
+    pub(super) fn memory(&self) -> CmbIdentity {
+        let areas = self.areas();
+        let express = areas.len() > 1;
+        let mut identity = CmbIdentity {
+            num_regions: (areas.len() as u32).into(),
+            flags: u32::from(express).into(),
+            ..CmbIdentity::ZERO
+        };
+        for (region, (kind, offset, len)) in identity.region.iter_mut().zip(areas) {
+            *region = CmbRegion {
+                cmb_type: kind.0,
+                offset: ((offset / CMB_UNIT) as u32).into(),
+                length: ((len / CMB_UNIT) as u32).into(),
+                ..CmbRegion::ZERO
+            };
+        }
+        identity
     }
 }
 

@@ -1,12 +1,13 @@
 //! The control front end of ionic: a PCI function with device registers, device commands, admin queues, event queues and
-//! interrupt control, which ends in the NIC's device API.
+//! interrupt control, which ends in the NIC's device API, and the Ethernet part with its queues.
 //!
 //! It is the judge of the driver, as the datapath front end is: a command that a device must refuse, or something stored
 //! where nothing belongs, is counted as a [`Violation`] of the NIC. What it tells is written for the vendor's Linux drivers,
-//! too. Ethernet frames of the host's own are not its business: it has no receive and transmit queues to offer.
+//! too.
 
 mod adminq;
 mod devcmd;
+mod ethernet;
 mod events;
 mod function;
 mod identity;
@@ -16,7 +17,7 @@ mod rdma;
 mod refusal;
 
 pub use function::IonicFunction;
-pub use identity::ControlConfig;
+pub use identity::{ControlConfig, Lie, Told};
 
 use super::wrong::{QueueKind, Violation, Wrong};
 

@@ -1,9 +1,10 @@
 //! The commands of the RDMA admin queue, in terms of the device API.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use directverbs::ionic::admin::*;
-use directverbs::ionic::devcmd::Status;
+use directverbs::ionic::devcmd::{CmbKind, Status};
 use directverbs::ionic::wqe::MrFlags;
 use directverbs::verbs::{
     AddressVector, AhId, CqId, PdId, Psn, QpAttributes, QpCapabilities, QpId, QpState, QpType,
@@ -39,6 +40,8 @@ pub(super) struct Qp {
     /// Depths as the host gave them.
     depths: [u8; 2],
     headers: Vec<u8>,
+    /// Where in controller memory its queues are.
+    places: Vec<Range<u64>>,
 }
 
 /// Protection domains: the host gives numbers, and never tells that one is gone.
@@ -93,6 +96,13 @@ impl IonicFunction {
                 let cmd: DestroyAhCmd = read(payload)?;
                 Ok(self.nic.lock().destroy_ah(AhId::truncated(cmd.ah_id.get()))?)
             }
+            // There are such commands: no statistics are promised, and what the others answer is not known.
+            AdminOp::STATS_HDRS
+            | AdminOp::STATS_VALS
+            | AdminOp::QP_STATS_HDRS
+            | AdminOp::QP_STATS_VALS
+            | AdminOp::QUERY_AH
+            | AdminOp::MODIFY_DCQCN => Err(Refusal::fate(Status::ENOSUPP)),
             other => Err(Refusal::blame(Status::EOPCODE, "admin opcode", other.0.into(), 0)),
         }
     }
@@ -143,6 +153,30 @@ impl IonicFunction {
         Ok(RingConfig { memory, entries: 1 << depth_log2, stride: 1 << stride_log2 })
     }
 
+    /// A ring in controller memory: its address is an offset in the BAR. Says whether it has express doorbells, as all queues of
+    /// its area have.
+    fn place(&mut self, ring: &mut RingConfig, places: &mut Vec<Range<u64>>) -> Result<bool, Refusal> {
+        let Memory::Host(offset) = ring.memory else {
+            return Err(Refusal::blame(Status::EINVAL, "pages of a ring in controller memory", 2, 1));
+        };
+        let place = offset..offset.saturating_add(ring.bytes());
+        let areas = self.config.areas();
+        let area = areas.iter().find(|(_, start, len)| *start <= place.start && place.end <= start + len);
+        let (kind, ..) =
+            area.ok_or(Refusal::blame(Status::EINVAL, "place in controller memory", offset, 0))?;
+        let express = *kind != CmbKind::MEMORY;
+        if express && CmbKind::express(ring.stride.ilog2() as u8) != Some(*kind) {
+            return Err(Refusal::blame(Status::EINVAL, "stride in controller memory", ring.stride.into(), 0));
+        }
+        let taken = |other: &Range<u64>| other.start < place.end && place.start < other.end;
+        if self.rdma()?.qps.values().flat_map(|qp| &qp.places).chain(&*places).any(taken) {
+            return Err(Refusal::blame(Status::EEXIST, "place in controller memory in use", offset, 0));
+        }
+        ring.memory = Memory::Device(offset);
+        places.push(place);
+        Ok(express)
+    }
+
     fn page(flags: u16) -> Result<u32, Refusal> {
         Wrong::if_over("doorbell page", flags.into(), (DOORBELL_PAGES - 1).into())?;
         Ok(flags.into())
@@ -175,11 +209,9 @@ impl IonicFunction {
         let rq = [cmd.rq_depth_log2.into(), cmd.rq_map_count.get(), cmd.rq_tbl_index_srq_id.get()];
         let mut sq = self.ring(sq, cmd.sq_stride_log2, cmd.sq_page_size_log2, cmd.sq_dma_addr.get())?;
         let mut rq = self.ring(rq, cmd.rq_stride_log2, cmd.rq_page_size_log2, cmd.rq_dma_addr.get())?;
-        for (cmb, ring) in [(flags.sq_cmb(), &mut sq), (flags.rq_cmb(), &mut rq)] {
-            if let (true, Memory::Host(offset)) = (cmb, &ring.memory) {
-                ring.memory = Memory::Device(*offset);
-            }
-        }
+        let mut places = Vec::new();
+        let sq_express = flags.sq_cmb() && self.place(&mut sq, &mut places)?;
+        let rq_express = flags.rq_cmb() && self.place(&mut rq, &mut places)?;
         let page = Self::page(cmd.dbid_flags.get())?;
         let option = |set: bool, option: u32| if set { option } else { 0 };
         let nic = self.nic.clone();
@@ -204,12 +236,15 @@ impl IonicFunction {
             signal_all: false,
             handle: 0,
             pipeline: (id >> PIPELINE_SHIFT) as u8 & self.config.ionic.pipelines.saturating_sub(1),
-            options: option(flags.sq_spec(), options::SQ_SPEC) | option(flags.rq_spec(), options::RQ_SPEC),
+            options: option(flags.sq_spec(), options::SQ_SPEC)
+                | option(flags.rq_spec(), options::RQ_SPEC)
+                | option(sq_express, options::SQ_EXPRESS)
+                | option(rq_express, options::RQ_EXPRESS),
         };
         nic.create_qp(&config)?;
         let access = flags.access();
         let known = QpAttributes { access: Some(access), ..QpAttributes::to(QpState::Reset) };
-        let qp = Qp { page, qp_type, known, depths: [0; 2], headers: Vec::new() };
+        let qp = Qp { page, qp_type, known, depths: [0; 2], headers: Vec::new(), places };
         self.rdma()?.qps.insert(id, qp);
         Ok(())
     }
@@ -224,7 +259,11 @@ impl IonicFunction {
             (true, false) => MrKind::WindowType1,
             (true, true) => MrKind::WindowType2,
             (false, true) if length == 0 => {
-                MrKind::FastRegister { max_pages: self.config.page_table_entries }
+                Wrong::if_over("pages", count.into(), self.config.page_table_entries.into())?;
+                if count == 0 {
+                    return Err(Refusal::blame(Status::EINVAL, "pages", 0, 1));
+                }
+                MrKind::FastRegister { max_pages: count }
             }
             _ => {
                 let covered = u64::from(count).checked_shl(cmd.page_size_log2.into()).unwrap_or(u64::MAX);
