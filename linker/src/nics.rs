@@ -19,7 +19,7 @@ pub enum Nic<H: Host> {
     /// Broadcom.
     BnxtRe(bnxt_re::Nic<H>),
     /// AMD Pensando.
-    Ionic(ionic::Device<H>),
+    Ionic(ionic::Nic<H>),
 }
 
 /// Which driver takes a function.
@@ -87,9 +87,9 @@ impl<H: Host> Nic<H> {
                 Ok(Self::BnxtRe(bnxt_re::Nic::open(host, &config)?))
             }
             Family::Ionic => {
-                let mut device = ionic::Device::open(host, ionic::Config::default())?;
-                device.add_gid(gid(nth))?;
-                Ok(Self::Ionic(device))
+                let mut nic = ionic::Nic::open(host, ionic::Config::default())?;
+                nic.add_gid(gid(nth), None)?;
+                Ok(Self::Ionic(nic))
             }
         }
     }
@@ -98,7 +98,7 @@ impl<H: Host> Nic<H> {
     pub fn close(self) -> Result<(), Error> {
         match self {
             Self::BnxtRe(nic) => Ok(nic.close()?),
-            Self::Ionic(device) => Ok(device.close()?),
+            Self::Ionic(nic) => Ok(nic.close()?),
         }
     }
 }
@@ -107,9 +107,9 @@ impl<H: Host> Nic<H> {
 pub fn workload<H: Host>(report: &mut Report, clock: &impl Clock, a: &mut Nic<H>, b: &mut Nic<H>) {
     match (a, b) {
         (Nic::BnxtRe(a), Nic::BnxtRe(b)) => every_op(report, clock, &mut a.device(), &mut b.device()),
-        (Nic::BnxtRe(a), Nic::Ionic(b)) => every_op(report, clock, &mut a.device(), b),
-        (Nic::Ionic(a), Nic::BnxtRe(b)) => every_op(report, clock, a, &mut b.device()),
-        (Nic::Ionic(a), Nic::Ionic(b)) => every_op(report, clock, a, b),
+        (Nic::BnxtRe(a), Nic::Ionic(b)) => every_op(report, clock, &mut a.device(), &mut b.device()),
+        (Nic::Ionic(a), Nic::BnxtRe(b)) => every_op(report, clock, &mut a.device(), &mut b.device()),
+        (Nic::Ionic(a), Nic::Ionic(b)) => every_op(report, clock, &mut a.device(), &mut b.device()),
     }
 }
 

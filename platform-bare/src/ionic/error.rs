@@ -10,6 +10,7 @@ use directverbs::verbs::{MemoryError, PlanError, StateError};
 use crate::clock::Timeout;
 use crate::dma::DmaError;
 use crate::host::ResetError;
+use crate::ledger::Objects;
 use crate::registers::MapError;
 
 /// The object of an error.
@@ -73,6 +74,32 @@ pub enum Cause {
         /// Generation now.
         now: u8,
     },
+    /// The firmware's heart stands still.
+    #[error("the firmware is dead: its heart has stood still at {beat} for {limit:?}")]
+    Heartbeat {
+        /// Beats counted.
+        beat: u32,
+        /// How long it was watched.
+        limit: Duration,
+    },
+    /// The device has told that it resets itself, or a part of itself.
+    #[error("the device resets itself: code {code}, state {state}")]
+    ResetEvent {
+        /// Why, in the device's terms.
+        code: u8,
+        /// 0 begins, 1 is done, 2 has failed.
+        state: u8,
+    },
+    /// An event that this driver does not know, and that nobody has asked for.
+    #[error("unexpected event: type {kind}, code {code}, queue {qid:#x}")]
+    UnexpectedEvent {
+        /// Type, or 255 for a notification.
+        kind: u8,
+        /// Code.
+        code: u16,
+        /// Queue that it names.
+        qid: u32,
+    },
     /// The bit that says that a command is done cannot be cleared.
     #[error("the device does not take a command")]
     NotCleared,
@@ -123,9 +150,18 @@ pub enum Cause {
     /// Other objects refer to it.
     #[error("{0} others refer to it")]
     InUse(u32),
-    /// It is none of this device.
+    /// There is none with this number.
     #[error("no such object")]
     NoSuch,
+    /// It is of another NIC.
+    #[error("it is of another NIC")]
+    Foreign,
+    /// Objects were dropped instead of destroyed. The device was reset, which has taken them back.
+    #[error("not destroyed before the device was closed: {0}")]
+    Left(Objects),
+    /// There is no such GID.
+    #[error("no GID {0}")]
+    NoGid(u8),
     /// There is no such queue on this device.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -154,6 +190,8 @@ impl Cause {
             Self::Gone
                 | Self::FirmwareDown(_)
                 | Self::HotReset { .. }
+                | Self::Heartbeat { .. }
+                | Self::ResetEvent { .. }
                 | Self::NotCleared
                 | Self::Silent(_)
                 | Self::Fault(_)

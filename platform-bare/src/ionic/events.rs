@@ -1,9 +1,11 @@
 //! What the device tells apart from completions.
 
 use directverbs::ionic::admin::{Event as Word, EventCode, EventType};
-use directverbs::ionic::devcmd::{LinkChangeEvent, NotifyCode, NotifyEvent, PortOper};
+use directverbs::ionic::devcmd::{LinkChangeEvent, NotifyCode, NotifyEvent, PortOper, ResetEvent};
 use directverbs::verbs::{CqId, QpId};
 use zerocopy::{FromBytes, IntoBytes};
+
+use super::error::Cause;
 
 /// Something that the device tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,45 +28,60 @@ pub enum Event {
         /// Speed in Mb/s.
         speed: u32,
     },
-    /// The device is resetting itself: it must be opened again.
-    Reset,
-    /// One that this driver does not know.
-    Unknown {
-        /// Type, or 255 for a notification.
-        kind: u8,
-        /// Code.
-        code: u16,
-        /// Queue that it names.
-        qid: u32,
-    },
+    /// The connection of a queue pair is established.
+    Established(QpId),
+    /// A queue pair takes no more receive requests from where it took them.
+    LastWqe(QpId),
+    /// The firmware is alive.
+    Heartbeat,
+    /// The firmware has written a log.
+    Log,
+    /// The transceiver has changed.
+    Transceiver,
 }
 
-impl From<Word> for Event {
-    fn from(word: Word) -> Self {
+impl Event {
+    /// What an entry of an event queue tells.
+    ///
+    /// # Errors
+    /// Nothing that this driver knows.
+    pub(super) fn of_word(word: Word) -> Result<Self, Cause> {
         let (cq, qp) = (CqId::truncated(word.qid()), QpId::truncated(word.qid()));
-        match (EventType(word.event_type()), EventCode(word.code())) {
+        Ok(match (EventType(word.event_type()), EventCode(word.code())) {
             (EventType::CQ, EventCode::CQ_NOTIFY) => Self::Completion(cq),
             (EventType::CQ, EventCode::CQ_ERROR) => Self::CqError(cq),
             (EventType::QP, EventCode::QP_ERROR | EventCode::QP_REQUEST) => Self::QpError(qp),
             (EventType::QP, EventCode::QP_ACCESS) => Self::QpAccess(qp),
             (EventType::QP, EventCode::QP_DRAINED) => Self::Drained(qp),
-            (kind, code) => Self::Unknown { kind: kind.0, code: code.0.into(), qid: word.qid() },
-        }
+            (EventType::QP, EventCode::QP_ESTABLISHED) => Self::Established(qp),
+            (EventType::QP, EventCode::QP_LAST_WQE) => Self::LastWqe(qp),
+            (kind, code) => {
+                return Err(Cause::UnexpectedEvent { kind: kind.0, code: code.0.into(), qid: word.qid() });
+            }
+        })
     }
-}
 
-impl From<NotifyEvent> for Event {
-    fn from(event: NotifyEvent) -> Self {
-        match NotifyCode(event.ecode.get()) {
+    /// What a notification tells.
+    ///
+    /// # Errors
+    /// Nothing that this driver knows, or that the device resets itself.
+    pub(super) fn of_notification(event: &NotifyEvent) -> Result<Self, Cause> {
+        Ok(match NotifyCode(event.ecode.get()) {
             NotifyCode::LINK_CHANGE => {
                 let link =
                     LinkChangeEvent::read_from_bytes(event.as_bytes()).unwrap_or(LinkChangeEvent::ZERO);
                 let up = PortOper(link.link_status.get()) == PortOper::UP;
                 Self::Link { up, speed: link.link_speed.get() }
             }
-            NotifyCode::RESET => Self::Reset,
-            code => Self::Unknown { kind: u8::MAX, code: code.0, qid: 0 },
-        }
+            NotifyCode::RESET => {
+                let reset = ResetEvent::read_from_bytes(event.as_bytes()).unwrap_or(ResetEvent::ZERO);
+                return Err(Cause::ResetEvent { code: reset.reset_code, state: reset.state });
+            }
+            NotifyCode::HEARTBEAT => Self::Heartbeat,
+            NotifyCode::LOG => Self::Log,
+            NotifyCode::XCVR => Self::Transceiver,
+            code => return Err(Cause::UnexpectedEvent { kind: u8::MAX, code: code.0, qid: 0 }),
+        })
     }
 }
 
@@ -73,14 +90,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_told_as_it_is() {
-        let word = Word::new().with_event_type(1).with_code(8).with_qid(7);
-        assert_eq!(Event::from(word), Event::QpError(QpId::truncated(7)));
+    fn each_event_of_a_queue_pair_is_told_as_what_it_is() {
+        let of = |code| Event::of_word(Word::new().with_event_type(1).with_code(code).with_qid(7));
+        let qp = QpId::truncated(7);
+        assert_eq!([of(8), of(9)], [Ok(Event::QpError(qp)); 2]);
+        assert_eq!([of(1), of(2)], [Ok(Event::Drained(qp)), Ok(Event::Established(qp))]);
+        assert_eq!([of(3), of(10)], [Ok(Event::LastWqe(qp)), Ok(Event::QpAccess(qp))]);
+        assert_eq!(of(4), Err(Cause::UnexpectedEvent { kind: 1, code: 4, qid: 7 }));
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error_that_says_what_came() {
         let word = Word::new().with_event_type(5).with_code(15).with_qid(7);
-        assert_eq!(Event::from(word), Event::Unknown { kind: 5, code: 15, qid: 7 });
-        let event = NotifyEvent { ecode: 9.into(), ..NotifyEvent::ZERO };
-        assert_eq!(Event::from(event), Event::Unknown { kind: 255, code: 9, qid: 0 });
-        let event = NotifyEvent { ecode: 2.into(), ..NotifyEvent::ZERO };
-        assert_eq!(Event::from(event), Event::Reset);
+        assert_eq!(Event::of_word(word), Err(Cause::UnexpectedEvent { kind: 5, code: 15, qid: 7 }));
+        let event = |ecode: u16| NotifyEvent { ecode: ecode.into(), ..NotifyEvent::ZERO };
+        let unexpected = Err(Cause::UnexpectedEvent { kind: 255, code: 9, qid: 0 });
+        assert_eq!(Event::of_notification(&event(9)), unexpected);
+        assert_eq!(Event::of_notification(&event(3)), Ok(Event::Heartbeat));
+        assert_eq!(Event::of_notification(&event(2)), Err(Cause::ResetEvent { code: 0, state: 0 }));
     }
 }

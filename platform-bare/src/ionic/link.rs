@@ -16,6 +16,8 @@ use crate::registers::Registers;
 const ONES: u32 = u32::MAX;
 /// The word of the device's information whose highest byte is the state of the firmware.
 const STATUS_WORD: usize = DEV_INFO + 4;
+/// Where the firmware counts its heartbeats.
+const HEARTBEAT: usize = 8;
 
 /// The host, and the registers of the device.
 #[derive(Debug)]
@@ -25,18 +27,26 @@ pub(super) struct Link<H: Host> {
     pub config: Config,
     /// Generation of the firmware that the device was opened with.
     generation: u8,
+    /// The firmware's heartbeat as it was last seen, and since when.
+    heart: (u32, u64),
 }
 
 impl<H: Host> Link<H> {
     /// Looks at the device behind `bar`.
     pub fn new(host: H, bar: H::Bar, config: Config) -> Result<Self, (H, Cause)> {
-        let mut link = Self { host, bar, config, generation: 0 };
-        let status = match link.signature().and_then(|()| link.status()) {
-            Ok(status) => status,
-            Err(cause) => return Err((link.host, cause)),
-        };
-        link.generation = status.generation();
-        Ok(link)
+        let mut link = Self { host, bar, config, generation: 0, heart: (0, 0) };
+        match link.begin() {
+            Ok(()) => Ok(link),
+            Err(cause) => Err((link.host, cause)),
+        }
+    }
+
+    /// Looks at the device that is there now.
+    pub fn begin(&mut self) -> Result<(), Cause> {
+        self.signature()?;
+        self.generation = self.status()?.generation();
+        self.heart = (self.bar.read32(DEV_INFO + HEARTBEAT), self.host.now_ns());
+        Ok(())
     }
 
     fn signature(&self) -> Result<(), Cause> {
@@ -60,6 +70,20 @@ impl<H: Host> Link<H> {
     pub fn alive(&self) -> Result<(), Cause> {
         let now = self.status()?.generation();
         if now == self.generation { Ok(()) } else { Err(Cause::HotReset { was: self.generation, now }) }
+    }
+
+    /// The firmware's heart beats, if it has one: a count that stays 0 says that it does not count.
+    pub fn heartbeat(&mut self) -> Result<(), Cause> {
+        let (beat, now) = (self.bar.read32(DEV_INFO + HEARTBEAT), self.host.now_ns());
+        if beat != self.heart.0 {
+            self.heart = (beat, now);
+        }
+        let limit = self.config.heartbeat_limit;
+        let stood = now.saturating_sub(self.heart.1);
+        if beat == 0 || u128::from(stood) <= limit.as_nanos() {
+            return Ok(());
+        }
+        Err(Cause::Heartbeat { beat, limit })
     }
 
     /// The end of a wait that begins now.

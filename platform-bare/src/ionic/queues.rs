@@ -1,6 +1,10 @@
 //! Queues that are posted to and polled, with the memory under them.
 
+use core::marker::PhantomData;
+
+use directverbs::ionic::cmb::CmbGrant;
 use directverbs::ionic::cq;
+use directverbs::ionic::devcmd::CmbArea;
 use directverbs::ionic::qp::{self, NoSharedReceiveQueue};
 use directverbs::queue::Borrowed;
 use directverbs::verbs::{
@@ -10,27 +14,40 @@ use directverbs::verbs::{
 
 use crate::dma::Owned;
 use crate::host::Host;
+use crate::lease::Lease;
 use crate::registers::DoorbellPage;
 
 /// The queue pair of the core, with bookkeeping in memory of the host.
-pub(super) type InnerQp = qp::QueuePair<'static, Borrowed<'static>>;
+pub(super) type InnerQp<'n, H> = qp::QueuePair<'n, Borrowed<'n>, DoorbellPage<<H as Host>::Bar>>;
 
 /// Blocks of a queue pair: send and receive ring, and the records of both.
 pub(super) const BLOCKS: usize = 4;
 
 /// A queue pair. Destroy it with its device; dropped before, it abandons its rings.
 #[derive(Debug)]
-pub struct QueuePair<H: Host> {
-    pub(super) queue: Owned<InnerQp, H::Dma, BLOCKS>,
+pub struct QueuePair<'n, H: Host> {
+    pub(super) queue: Owned<InnerQp<'n, H>, H::Dma, BLOCKS>,
     pub(super) doorbell: DoorbellPage<H::Bar>,
-    /// Number on its pipeline.
-    pub(super) nth: u32,
     pub(super) ah: AhId,
-    /// Numbers of its completion queues.
-    pub(super) cqs: [u32; 2],
+    /// Where in controller memory its queues are.
+    pub(super) places: [Option<CmbArea>; 2],
+    pub(super) lease: Lease<'n>,
+    pub(super) host: PhantomData<&'n H>,
 }
 
-impl<H: Host> Pollable for QueuePair<H> {
+impl<H: Host> QueuePair<'_, H> {
+    /// Where its send queue and its receive queue are.
+    pub fn placement(&self) -> (CmbGrant, CmbGrant) {
+        self.queue.placement()
+    }
+
+    /// The pipeline that it is on.
+    pub fn pipeline(&self) -> u8 {
+        self.queue.udma()
+    }
+}
+
+impl<H: Host> Pollable for QueuePair<'_, H> {
     #[inline]
     fn key(&self) -> u32 {
         self.queue.key()
@@ -42,15 +59,15 @@ impl<H: Host> Pollable for QueuePair<H> {
     }
 }
 
-impl<H: Host> Wrapper<InnerQp> for QueuePair<H> {
+impl<'n, H: Host> Wrapper<InnerQp<'n, H>> for QueuePair<'n, H> {
     #[inline]
-    fn queue(&mut self) -> Option<&mut InnerQp> {
+    fn queue(&mut self) -> Option<&mut InnerQp<'n, H>> {
         Some(&mut self.queue)
     }
 }
 
-impl<H: Host> verbs::QueuePair for QueuePair<H> {
-    type CompletionQueue = CompletionQueue<H>;
+impl<'n, H: Host> verbs::QueuePair for QueuePair<'n, H> {
+    type CompletionQueue = CompletionQueue<'n, H>;
 
     fn id(&self) -> QpId {
         self.queue.id()
@@ -71,7 +88,7 @@ impl<H: Host> verbs::QueuePair for QueuePair<H> {
     #[inline]
     fn post_send(
         &mut self,
-        cq: &mut CompletionQueue<H>,
+        cq: &mut CompletionQueue<'n, H>,
         requests: &[SendRequest<'_>],
     ) -> Result<(), BatchError> {
         self.queue.post_send(cq.queue.queue_mut(), requests, &self.doorbell)
@@ -80,7 +97,7 @@ impl<H: Host> verbs::QueuePair for QueuePair<H> {
     #[inline]
     fn post_recv(
         &mut self,
-        cq: &mut CompletionQueue<H>,
+        cq: &mut CompletionQueue<'n, H>,
         requests: &[RecvRequest<'_>],
     ) -> Result<(), BatchError> {
         self.queue.post_recv(cq.queue.queue_mut(), requests, &self.doorbell)
@@ -120,15 +137,17 @@ impl<H: Host> Rings<H> {
 
 /// A completion queue. Destroy it with its device; dropped before, it abandons its rings.
 #[derive(Debug)]
-pub struct CompletionQueue<H: Host> {
+pub struct CompletionQueue<'n, H: Host> {
     pub(super) queue: Rings<H>,
     pub(super) doorbell: DoorbellPage<H::Bar>,
     /// Number on each of its pipelines.
     pub(super) nth: u32,
+    pub(super) lease: Lease<'n>,
+    pub(super) host: PhantomData<&'n H>,
 }
 
-impl<H: Host> verbs::CompletionQueue for CompletionQueue<H> {
-    type QueuePair = QueuePair<H>;
+impl<'n, H: Host> verbs::CompletionQueue for CompletionQueue<'n, H> {
+    type QueuePair = QueuePair<'n, H>;
     type SharedReceiveQueue = NoSharedReceiveQueue;
 
     fn id(&self) -> CqId {
@@ -137,9 +156,9 @@ impl<H: Host> verbs::CompletionQueue for CompletionQueue<H> {
 
     fn poll<E>(&mut self, endpoints: &mut E, out: &mut [WorkCompletion]) -> Result<usize, CqFault>
     where
-        E: Endpoints<QueuePair<H>, NoSharedReceiveQueue>,
+        E: Endpoints<QueuePair<'n, H>, NoSharedReceiveQueue>,
     {
-        let mut endpoints = Unwrapped::<_, QueuePair<H>, NoSharedReceiveQueue>::new(endpoints);
+        let mut endpoints = Unwrapped::<_, QueuePair<'n, H>, NoSharedReceiveQueue>::new(endpoints);
         self.queue.queue_mut().poll(&mut endpoints, &self.doorbell, out)
     }
 

@@ -23,6 +23,8 @@ use crate::registers::{Caching, DoorbellPage, Registers};
 
 /// BAR with the doorbell pages.
 const BAR_DOORBELLS: u8 = 2;
+/// BAR with controller memory.
+pub(super) const BAR_MEMORY: u8 = 4;
 /// Bytes of a doorbell page.
 const PAGE: usize = 4096;
 /// Rings begin with a page.
@@ -66,6 +68,18 @@ struct Channels<H: Host> {
     rdma: Option<Owned<RdmaAdminQueue<'static>, H::Dma, 2>>,
 }
 
+impl<H: Host> Channels<H> {
+    const NONE: Self = Self {
+        port_info: None,
+        lif_info: None,
+        scratch: None,
+        admin: None,
+        notify: None,
+        events: None,
+        rdma: None,
+    };
+}
+
 /// A device that is brought up.
 #[derive(Debug)]
 pub(super) struct Session<H: Host> {
@@ -74,6 +88,7 @@ pub(super) struct Session<H: Host> {
     pub doorbell: Option<DoorbellPage<H::Bar>>,
     /// What the RDMA part can do; known once the device is up.
     identity: Option<RdmaIdentity>,
+    pub memory: ControllerMemory,
     pub mac: Mac,
     failed: bool,
     down: bool,
@@ -98,20 +113,12 @@ pub(super) fn open<H: Host>(host: H, config: Config) -> Result<Session<H>, Error
             return Err(cause).on(DEVICE, None);
         }
     };
-    let channels = Channels {
-        port_info: None,
-        lif_info: None,
-        scratch: None,
-        admin: None,
-        notify: None,
-        events: None,
-        rdma: None,
-    };
     let mut session = Session {
         link,
-        channels,
+        channels: Channels::NONE,
         doorbell: None,
         identity: None,
+        memory: ControllerMemory::default(),
         mac: Mac::default(),
         failed: false,
         down: false,
@@ -218,6 +225,7 @@ impl<H: Host> Session<H> {
         range("sq_qtype base", rdma.send.base.into(), 0, 0)?;
         range("cq_qtype base", rdma.completion.base.into(), 0, 0)?;
         self.identity = Some(rdma);
+        self.memory = self.find_memory(&device)?;
         self.link.command(&DevInitCmd { opcode: Opcode::INIT.0, ..DevInitCmd::ZERO }, &[], &mut [])?;
         self.port_up()?;
         let page = self.lif_up(device.ndbpgs_per_lif.get())?;
@@ -225,6 +233,22 @@ impl<H: Host> Session<H> {
         self.admin_up()?;
         self.lif_settings(&lif)?;
         self.rdma_up(&rdma)
+    }
+
+    /// Finds controller memory. A device that does not say where it is has all of the BAR for it, and one that refuses to say,
+    /// none.
+    fn find_memory(&self, device: &DevIdentity) -> Result<ControllerMemory, Cause> {
+        let len = self.host().bar_len(BAR_MEMORY);
+        let capabilities = DevCapabilities::from_bits_retain(device.capabilities.get());
+        if len == 0 || !capabilities.contains(DevCapabilities::DISC_CMB) {
+            return Ok(ControllerMemory::whole(len));
+        }
+        let cmd = DiscoverCmbCmd { opcode: Opcode::DISCOVER_CMB.0, ..DiscoverCmbCmd::ZERO };
+        match self.ask::<_, CmbIdentity>(&cmd, &[], CMB_IDENTITY_BYTES) {
+            Ok(identity) => Ok(ControllerMemory::new(&identity, len)?),
+            Err(Cause::Command(_)) => Ok(ControllerMemory::default()),
+            Err(cause) => Err(cause),
+        }
     }
 
     fn port_up(&mut self) -> Result<(), Cause> {
@@ -372,8 +396,8 @@ impl<H: Host> Session<H> {
     /// # Errors
     /// The device refuses or has failed.
     pub fn rdma<C: AdminCommand>(&mut self, cmd: &C) -> Result<AdminCqe, Cause> {
-        let (Some(queue), Some(doorbell), false) = (&mut self.channels.rdma, &self.doorbell, self.failed)
-        else {
+        let failed = self.has_failed();
+        let (Some(queue), Some(doorbell), false) = (&mut self.channels.rdma, &self.doorbell, failed) else {
             return Err(Cause::Failed);
         };
         if self.identity.is_none_or(|rdma| C::OP.0 >= rdma.admin_opcodes) {
@@ -396,12 +420,46 @@ impl<H: Host> Session<H> {
 
     /// Whether the device has failed and must be opened again.
     pub const fn has_failed(&self) -> bool {
-        self.failed
+        self.failed || self.down
     }
 
     /// The device has failed.
     pub const fn fail(&mut self) {
         self.failed = true;
+    }
+
+    /// The firmware is alive, and the one that the device was opened with.
+    pub fn check(&mut self) -> Result<(), Cause> {
+        if self.has_failed() {
+            return Err(Cause::Failed);
+        }
+        let alive = self.link.alive().and_then(|()| self.link.heartbeat());
+        alive.inspect_err(|_| self.failed = true)
+    }
+
+    /// Has the device count from zero.
+    pub fn reset_statistics(&mut self) -> Result<(), Cause> {
+        if self.has_failed() {
+            return Err(Cause::Failed);
+        }
+        let (opcode, attr) = (Opcode::LIF_SETATTR.0, LifAttr::STATS_CTRL.0);
+        let reset = self.admin(&LifSetAttrCmd { opcode, attr, index: LIF.into(), ..LifSetAttrCmd::ZERO });
+        reset.map(drop).inspect_err(|cause| self.failed |= !cause.is_harmless())
+    }
+
+    /// Takes the device down and brings it up again.
+    pub fn restart(&mut self, config: Config) -> Result<(), Cause> {
+        // Whatever that says: the device is reset before it is used again.
+        let _down = self.take_down();
+        self.link.bar = find(&self.link.host)?;
+        self.link.config = config;
+        self.link.begin().inspect_err(|_| retire(&self.link.host))?;
+        (self.failed, self.down) = (false, false);
+        (self.identity, self.doorbell, self.memory) = (None, None, ControllerMemory::default());
+        self.bring_up().inspect_err(|cause| {
+            self.failed |= !cause.is_harmless();
+            let _down = self.take_down();
+        })
     }
 
     /// Memory for data of a command.
@@ -439,10 +497,8 @@ impl<H: Host> Session<H> {
         // The device forgets everything. One that has failed is not asked: it loses the bus anyway.
         let reset =
             if self.failed { Ok(()) } else { self.link.command(&DevResetCmd::ZERO, &[], &mut []).map(drop) };
-        let Channels { port_info, lif_info, scratch, admin, notify, events, rdma } = &mut self.channels;
         // Dropped means abandoned: the host frees it when the device is off the bus.
-        drop((port_info.take(), lif_info.take(), scratch.take(), admin.take(), notify.take()));
-        drop((events.take(), rdma.take()));
+        self.channels = Channels::NONE;
         reset.and(self.link.host.quiesce().map_err(Cause::Unrest))
     }
 }
@@ -460,3 +516,4 @@ const DEV_IDENTITY_BYTES: usize = 56;
 const LIF_IDENTITY_BYTES: usize = 648;
 const PORT_IDENTITY_BYTES: usize = 384;
 const PORT_CONFIG_BYTES: usize = 16;
+const CMB_IDENTITY_BYTES: usize = 264;

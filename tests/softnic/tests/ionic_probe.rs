@@ -105,7 +105,7 @@ impl EthQueue {
     /// The next completion, if there is one.
     fn poll(&mut self) -> Option<Vec<u8>> {
         let comp = self.completions.read(usize::from(self.taken % 16) * 16, 16);
-        let color = u8::from(self.taken / 16 % 2 == 0);
+        let color = u8::from((self.taken / 16).is_multiple_of(2));
         if comp[15] >> 7 != color {
             return None;
         }
@@ -348,7 +348,7 @@ impl RdmaQueue {
         let cqe = self.cqes.read(usize::from(self.done % 256) * 32, 32);
         let be = |at: usize| u32::from_be_bytes(cqe[at..at + 4].try_into().unwrap());
         let word = be(28);
-        assert_eq!(word & 1, u32::from(self.done / 256 % 2 == 0), "color of command {op}");
+        assert_eq!(word & 1, u32::from((self.done / 256).is_multiple_of(2)), "color of command {op}");
         assert_eq!((word >> 5 & 7, word >> 8), (0, 0), "type and queue");
         assert_eq!(u16::from_be_bytes([cqe[0], cqe[1]]), first, "cmd_idx of command {op}");
         self.done += 1;

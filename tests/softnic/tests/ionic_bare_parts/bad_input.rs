@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
-use directverbs::ionic::admin::PageError;
 use directverbs::ionic::devcmd::IdentityError;
 use directverbs::ionic::wqe::RdmaVersion;
-use directverbs::verbs::{
-    AccessFlags, AddressVector, Device as _, Gid, Mac, QpAttributes, QpCapabilities, QpInit, QpState, QpType,
-    RKey, StateError,
-};
-use directverbs_bare::ionic::{Cause, Config, Device, Event};
-use directverbs_bare::{DmaMemory, Host};
+use directverbs::verbs::{AccessFlags, Device as _, Mac, QpCapabilities, QpInit, QpType, SrqInit};
+use directverbs_bare::Clock as _;
+use directverbs_bare::ionic::{Cause, Config, Event, Nic};
+use directverbs_bare::registers::MapError;
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
-use directverbs_softnic::ionic::control::ControlConfig;
+use directverbs_softnic::ionic::control::{ControlConfig, Lie, Told};
 use directverbs_softnic::pci::{CommandFault, Copier, Slot, Trace};
 
 use super::faults::{life, plug};
@@ -23,7 +20,7 @@ fn changed(change: impl FnOnce(&mut ControlConfig)) -> Rig {
 }
 
 fn cause(rig: &Rig, config: Config) -> Cause {
-    let cause = Device::open(rig.slot.clone(), config).map(drop).unwrap_err().cause;
+    let cause = Nic::open(rig.slot.clone(), config).map(drop).unwrap_err().cause;
     rig.assert_released();
     cause
 }
@@ -32,7 +29,7 @@ fn cause(rig: &Rig, config: Config) -> Cause {
 fn another_device_is_left_alone() {
     let fabric = Fabric::new(FabricOptions::default());
     let slot = Slot::plug(&fabric, Trace::default(), |port| Box::new(Copier::new(port)));
-    let error = Device::open(slot, Config::default()).map(drop).unwrap_err();
+    let error = Nic::open(slot, Config::default()).map(drop).unwrap_err();
     let unknown = Cause::UnknownDevice { vendor: Copier::VENDOR, device: Copier::DEVICE };
     assert_eq!((error.cause, error.to_string().starts_with("device: vendor 0x1234")), (unknown, true));
 }
@@ -68,13 +65,16 @@ fn the_callers_clock_bounds_the_wait() {
 #[test]
 fn a_device_that_was_pulled_out_is_gone_and_works_when_it_is_back() {
     let rig = plug();
-    let mut device = rig.open(Config::default());
+    let mut nic = rig.open(Config::default());
+    let mut device = nic.device();
     let pd = device.alloc_pd().expect("a number");
     rig.slot.access_faults().strike(0, directverbs_softnic::pci::AccessFault::Removed);
     let error = device.alloc_mr(&pd, 4096, AccessFlags::empty()).unwrap_err();
     assert_eq!((error.cause, device.has_failed()), (Cause::Gone, true));
     assert_eq!(device.create_cq(4).map(drop).unwrap_err().cause, Cause::Failed);
-    drop(device);
+    assert!(!device.progress(), "nothing will ever come");
+    assert!(nic.reset(Config::default()).is_err() && nic.has_failed());
+    drop(nic);
     assert_eq!(cause(&rig, Config::default()), Cause::Gone);
     rig.slot.replug();
     assert_eq!(life(&rig), Ok(()));
@@ -84,79 +84,175 @@ fn a_device_that_was_pulled_out_is_gone_and_works_when_it_is_back() {
 #[test]
 fn a_reset_of_its_own_is_told_with_the_generation() {
     let rig = plug();
-    let mut device = rig.open(Config::default());
+    let mut nic = rig.open(Config::default());
     rig.slot.command_faults().strike(0, CommandFault::HotReset);
-    let error = device.create_cq(4).map(drop).unwrap_err();
+    let error = nic.device().create_cq(4).map(drop).unwrap_err();
     assert_eq!(error.cause, Cause::HotReset { was: 0, now: 1 });
     assert_eq!(error.to_string(), "completion queue: the device has reset itself: generation 1, it was 0");
-    drop(device);
+    // It has also said so.
+    assert_eq!(nic.take_event().unwrap_err().cause, Cause::ResetEvent { code: 0, state: 0 });
+    assert_eq!(nic.reset(Config::default()).map(|left| left.total()), Ok(0));
+    assert!(nic.device().create_cq(4).is_ok() && !nic.has_failed());
+    drop(nic);
     assert_eq!(life(&rig), Ok(()));
     rig.assert_released();
 }
 
 #[test]
-fn an_event_that_nobody_knows_is_handed_on() {
+fn a_reset_that_the_device_tells_of_fails_it_at_once() {
     let rig = plug();
-    let mut device = rig.open(Config::default());
+    let mut nic = rig.open(Config::default());
+    let mut device = nic.device();
+    let cq = device.create_cq(4).expect("created");
+    rig.slot.command_faults().strike(0, CommandFault::HotReset);
+    // The command's own error is lost: somebody else asks.
+    let _lost = device.create_cq(4).map(drop);
+    assert!(!device.progress() && device.has_failed());
+    assert_eq!(device.take_event().unwrap_err().cause, Cause::ResetEvent { code: 0, state: 0 });
+    assert_eq!(device.destroy_cq(cq).unwrap_err().cause, Cause::Failed);
+    drop(nic);
+    rig.assert_released();
+}
+
+#[test]
+fn an_event_that_nobody_knows_is_a_typed_error_and_harms_nothing() {
+    let rig = plug();
+    let mut nic = rig.open(Config::default());
+    let mut device = nic.device();
     rig.slot.command_faults().strike(0, CommandFault::Event);
     let cq = device.create_cq(4).expect("an event is no harm");
-    let events: Vec<Event> = std::iter::from_fn(|| device.next_event()).collect();
-    assert!(events.contains(&Event::Unknown { kind: 5, code: 15, qid: 0xff_ffff }), "{events:?}");
-    assert!(events.iter().any(|event| matches!(event, Event::Link { up: true, .. })), "{events:?}");
+    let unexpected = device.take_event().unwrap_err();
+    assert_eq!(unexpected.cause, Cause::UnexpectedEvent { kind: 5, code: 15, qid: 0xff_ffff });
+    assert_eq!(unexpected.to_string(), "event: unexpected event: type 5, code 15, queue 0xffffff");
+    assert!(matches!(device.take_event(), Ok(Some(Event::Link { up: true, .. }))));
+    assert_eq!(device.take_event(), Ok(None));
+    assert!(!device.has_failed() && device.progress());
     device.destroy_cq(cq).expect("destroyed");
-    device.close().expect("closes");
+    nic.close().expect("closes");
     rig.assert_clean();
 }
 
 #[test]
-fn what_is_in_use_is_not_destroyed_and_what_is_dropped_is_kept_until_the_end() {
+fn a_firmware_whose_heart_stops_or_that_goes_down_is_found_out() {
+    let second = 1_000_000_000;
+    let rig = changed(|config| config.heart_stops_ns = Some(30 * second));
+    let mut nic = rig.open(Config::default());
+    while rig.slot.now_ns() < 31 * second {
+        assert_eq!(nic.check(), Ok(()));
+        rig.slot.delay(Duration::from_millis(500));
+    }
+    rig.slot.delay(Duration::from_secs(8));
+    assert_eq!(nic.check(), Ok(()), "not yet");
+    rig.slot.delay(Duration::from_secs(8));
+    let limit = Config::default().heartbeat_limit;
+    assert_eq!(nic.check().unwrap_err().cause, Cause::Heartbeat { beat: 31, limit });
+    assert_eq!(nic.check().unwrap_err().cause, Cause::Failed);
+    drop(nic);
+    let rig = changed(|config| config.firmware_stops_ns = Some(40 * second));
+    let mut nic = rig.open(Config::default());
+    rig.slot.delay(Duration::from_secs(40));
+    assert_eq!(nic.check().unwrap_err().cause, Cause::FirmwareDown(0));
+    drop(nic);
+    assert_eq!(cause(&rig, Config::default()), Cause::FirmwareDown(0));
+}
+
+#[test]
+fn a_bar_that_is_missing_or_short_is_named() {
+    let of = |bar, len| cause(&changed(|config| config.short_bars = vec![(bar, len)]), Config::default());
+    assert_eq!([of(0, 0), of(0, 0x4000)], [Cause::Registers(0), Cause::Registers(0x4000)]);
+    assert_eq!(of(2, 0), Cause::Map(MapError::Missing { bar: 2 }));
+    // The LIF's doorbell pages lie behind those of another one.
+    let outside = MapError::Outside { bar: 2, has: 0x1000, offset: 0x4_0000, len: 0x1000 };
+    assert_eq!(of(2, 0x1000), Cause::Map(outside));
+    let what = |cause| match cause {
+        Cause::Identity(IdentityError::Range { what, .. }) => what,
+        other => panic!("{other}"),
+    };
+    assert_eq!(what(of(4, 0x1_0000)), "end of controller memory");
+    // Without controller memory it does as well as without a need for it.
+    let rig = changed(|config| config.short_bars = vec![(4, 0)]);
+    rig.open(Config::default()).close().expect("closes");
+    rig.assert_clean();
+}
+
+/// Opens and closes a NIC that tells something wrong; whatever that is, it ends, and nothing is left.
+fn survives(lie: Lie) -> Result<(), Cause> {
+    let rig = changed(|config| config.lies = vec![lie]);
+    let mut nic =
+        match Nic::open(rig.slot.clone(), Config { command_limit: Duration::ZERO, ..Config::default() }) {
+            Ok(nic) => nic,
+            Err(error) => {
+                rig.assert_released();
+                return Err(error.cause);
+            }
+        };
+    let mut device = nic.device();
+    let made = device.create_cq(16).map(|cq| device.destroy_cq(cq));
+    drop(nic);
+    rig.assert_released();
+    made.and_then(|destroyed| destroyed).map_err(|error| error.cause)
+}
+
+#[test]
+fn each_byte_of_each_identity_may_be_a_lie() {
+    let mut refused = 0;
+    let identities =
+        [(Told::Device, 0..56), (Told::Lif, 0..12), (Told::Lif, 136..250), (Told::Lif, 392..490)];
+    for (of, bytes) in identities.into_iter().chain([(Told::Port, 0..144), (Told::Memory, 0..88)]) {
+        for offset in bytes {
+            for value in [0, 0x80, 0xff] {
+                refused += usize::from(survives(Lie { of, offset, value }).is_err());
+            }
+        }
+    }
+    assert!(refused > 30, "{refused}");
+}
+
+#[test]
+fn a_lie_is_refused_by_the_name_of_what_it_is_about() {
+    let what = |of, offset, value| match survives(Lie { of, offset, value }) {
+        Err(Cause::Identity(IdentityError::Range { what, .. })) => what.to_owned(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(what(Told::Device, 8, 0), "nlifs");
+    assert_eq!(what(Told::Device, 12, 0), "nintrs");
+    assert_eq!(what(Told::Device, 19, 0xff), "ndbpgs_per_lif");
+    assert_eq!(what(Told::Lif, 394, 3), "admin_opcodes");
+    assert_eq!(what(Told::Lif, 408, 60), "max_stride");
+    assert_eq!(what(Told::Lif, 414, 0xff), "udma_shift");
+    assert_eq!(what(Told::Lif, 444, 1), "sq_qtype base");
+    assert_eq!(what(Told::Memory, 0, 17), "regions of controller memory");
+    assert_eq!(what(Told::Memory, 23, 0xff), "end of controller memory");
+    assert_eq!(
+        survives(Lie { of: Told::Lif, offset: 392, value: 9 }),
+        Err(Cause::Identity(IdentityError::Version(9)))
+    );
+    assert_eq!(
+        survives(Lie { of: Told::Lif, offset: 0, value: 1 }),
+        Err(Cause::Identity(IdentityError::NoRdma(1)))
+    );
+}
+
+#[test]
+fn what_the_family_does_not_have_is_refused_by_type() {
     let rig = plug();
-    let mut device = rig.open(Config::default());
+    let mut nic = rig.open(Config::default());
+    let mut device = nic.device();
     let pd = device.alloc_pd().expect("a number");
+    let srq = device.create_srq(&pd, SrqInit { max_wr: 4, max_sge: 1 });
+    assert!(matches!(srq.map(drop).unwrap_err().cause, Cause::Unsupported(_)));
     let cq = device.create_cq(4).expect("created");
     let init = QpInit {
-        qp_type: QpType::Ud,
-        capabilities: QpCapabilities { max_send_wr: 1, max_recv_wr: 1, ..Default::default() },
+        qp_type: QpType::RawPacket,
+        capabilities: QpCapabilities { max_send_wr: 1, ..Default::default() },
         send_cq: &cq,
         recv_cq: &cq,
         srq: None,
         signal_all: false,
     };
-    let mut qp = device.create_qp(&pd, &init).expect("created");
-    let early = device.modify_qp(&mut qp, &mut [], &QpAttributes::to(QpState::Rts)).unwrap_err();
-    assert!(matches!(early.cause, Cause::State(StateError::NoSuchTransition { .. })));
-    let wrong_gid = AddressVector { sgid_index: 9, ..AddressVector::new(rig.gid, Mac::default()) };
-    assert!(matches!(device.create_ah(&pd, &wrong_gid).unwrap_err().cause, Cause::Unsupported(_)));
-    let other_family = AddressVector::new(Gid([0xfd; 16]), Mac::default());
-    assert!(matches!(device.create_ah(&pd, &other_family).unwrap_err().cause, Cause::Path(_)));
-    assert_eq!(device.dealloc_mw(RKey::truncated(0x500)).unwrap_err().cause, Cause::NoSuch);
-    assert_eq!(device.destroy_cq(cq).unwrap_err().cause, Cause::InUse(2));
-    assert_eq!(device.dealloc_pd(pd).unwrap_err().cause, Cause::InUse(1));
-    assert!(!device.has_failed() && rig.slot.abandoned() > 0);
-    drop(qp);
-    device.close().expect("closes");
-    rig.assert_clean();
-}
-
-#[test]
-fn memory_is_registered_by_its_pages() {
-    let rig = plug();
-    let mut device = rig.open(Config::default());
-    let pd = device.alloc_pd().expect("a number");
-    let blocks: Vec<_> = (0..3).map(|_| rig.slot.dma(4096, 4096).expect("memory")).collect();
-    let pages: Vec<u64> = blocks.iter().rev().map(DmaMemory::device_address).collect();
-    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
-    // SAFETY: the blocks live until the key is given back.
-    let mut register = |va, len, pages: &[u64]| unsafe { device.register(&pd, va, len, 12, pages, access) };
-    let key = register(0x7000_0100, 2 * 4096, &pages).expect("three pages");
-    let one = register(0x1010, 16, &pages[..1]).expect("one page");
-    let few = register(0, 3 * 4096, &pages[..2]).unwrap_err();
-    assert_eq!(few.cause, Cause::Pages(PageError::Count { given: 2, needed: 3 }));
-    for key in [key, one] {
-        device.deregister(key).expect("registered");
-    }
+    assert!(matches!(device.create_qp(&pd, &init).map(drop).unwrap_err().cause, Cause::Unsupported(_)));
+    device.destroy_cq(cq).expect("destroyed");
     device.dealloc_pd(pd).expect("unused");
-    device.close().expect("closes");
-    drop(blocks);
+    nic.close().expect("closes");
     rig.assert_clean();
 }

@@ -4,12 +4,13 @@
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs::verbs::{
     AccessFlags, AddressVector, Device as _, MemoryRegion as _, MwType, Psn, QpAttributes, QpCapabilities,
-    QpId, QpInit, QpState, QpType,
+    QpId, QpInit, QpState, QpType, RKey,
 };
-use directverbs_bare::ionic::{Config, Device, Error};
+use directverbs_bare::ionic::{Config, Error, Nic};
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::pci::{AccessFault, CommandFault, Slot};
 
+use super::placement;
 use super::rig::Rig;
 
 pub fn plug() -> Rig {
@@ -18,8 +19,9 @@ pub fn plug() -> Rig {
 
 /// Opens the device, makes one of each object, takes a queue pair through its states, destroys everything, and closes.
 pub fn life(rig: &Rig) -> Result<(), Error> {
-    let mut device = Device::open(rig.slot.clone(), Config::default())?;
-    let index = device.add_gid(rig.gid)?;
+    let mut nic = Nic::open(rig.slot.clone(), Config { pd: placement::required(true), ..Config::default() })?;
+    let index = nic.add_gid(rig.gid, None)?;
+    let mut device = nic.device();
     let path = AddressVector { sgid_index: index, ..AddressVector::new(rig.gid, device.port().mac) };
     let pd = device.alloc_pd()?;
     let mr = device.alloc_mr(&pd, 10_000, AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ)?;
@@ -46,14 +48,19 @@ pub fn life(rig: &Rig) -> Result<(), Error> {
     for attributes in transitions(path) {
         device.modify_qp(&mut qp, &mut [&mut cq], &attributes)?;
     }
-    assert_eq!(device.query_qp(&mut qp)?.state, Some(QpState::Rts));
+    let read = device.query_qp(&mut qp)?;
+    assert_eq!((read.state, read.path.map(|path| path.dgid)), (Some(QpState::Rts), Some(rig.gid)));
+    let fast = device.alloc_fast_key(&pd, 16)?;
+    device.deregister(RKey::truncated(fast.get()))?;
     device.destroy_qp(qp, &mut [&mut cq])?;
     device.destroy_cq(cq)?;
     device.destroy_ah(ah)?;
     device.dealloc_mw(mw)?;
     device.dealloc_mr(mr)?;
     device.dealloc_pd(pd)?;
-    device.close()
+    nic.reset_statistics()?;
+    nic.check()?;
+    nic.close()
 }
 
 fn transitions(path: AddressVector) -> [QpAttributes; 3] {
@@ -121,7 +128,7 @@ fn count(of: impl Fn(&Slot) -> u64) -> u64 {
 #[test]
 fn every_command_fails_in_every_way() {
     let commands = count(|slot| slot.command_faults().commands());
-    assert!(commands > 25, "{commands}");
+    assert!(commands > 30, "{commands}");
     let mut outcome = Outcome::default();
     for fault in CommandFault::ALL {
         let rig = plug();

@@ -2,4 +2,6 @@
 
 mod bad_input;
 mod faults;
+mod objects;
+pub mod placement;
 pub mod rig;

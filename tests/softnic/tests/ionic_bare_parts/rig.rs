@@ -4,7 +4,7 @@ use core::net::Ipv4Addr;
 
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs::verbs::{Gid, Mac, Mtu, RKey};
-use directverbs_bare::ionic::{Config, Device};
+use directverbs_bare::ionic::{Config, Nic};
 use directverbs_softnic::device::NicConfig;
 use directverbs_softnic::fabric::{Fabric, FabricOptions, NicHandle};
 use directverbs_softnic::ionic::Ionic;
@@ -36,7 +36,7 @@ impl Rig {
             mac: Mac([2, 0, 0, 0, 0, nth]),
             gids: Vec::new(),
             mtu: Mtu::B4096,
-            device_memory: 0,
+            device_memory: 1 << 21,
             all_memory_key: Some(RKey::truncated(0)),
         };
         let mut config = ControlConfig::new(version, nic);
@@ -62,11 +62,11 @@ impl Rig {
         assert_eq!((self.slot.memory().allocated(), self.slot.abandoned()), (0, 0), "memory left");
     }
 
-    /// Opens the device.
-    pub fn open(&self, config: Config) -> Device<Slot> {
-        let mut device = Device::open(self.slot.clone(), config).unwrap_or_else(|e| panic!("{e}"));
-        device.add_gid(self.gid).expect("room for a GID");
-        device
+    /// Opens the NIC.
+    pub fn open(&self, config: Config) -> Nic<Slot> {
+        let mut nic = Nic::open(self.slot.clone(), config).unwrap_or_else(|e| panic!("{e}"));
+        nic.add_gid(self.gid, None).expect("room for a GID");
+        nic
     }
 }
 
@@ -74,9 +74,4 @@ impl Rig {
 pub fn rig(version: RdmaVersion, options: FabricOptions) -> [Rig; 2] {
     let fabric = Fabric::new(options);
     [1, 2].map(|nth| Rig::plug(&fabric, version, nth))
-}
-
-/// Opens both.
-pub fn devices(rigs: &[Rig; 2], config: Config) -> [Device<Slot>; 2] {
-    rigs.each_ref().map(|rig| rig.open(config))
 }

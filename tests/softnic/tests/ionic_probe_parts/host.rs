@@ -192,7 +192,7 @@ impl Driver {
         let queue = self.admin.as_ref().expect("as before");
         let comp: [u8; 16] =
             queue.completions.read(usize::from(entry) * 16, 16).try_into().expect("16 bytes");
-        assert_eq!(comp[15] >> 7, u8::from(lap % 2 == 0), "color of opcode {}", cmd.0[0]);
+        assert_eq!(comp[15] >> 7, u8::from(lap.is_multiple_of(2)), "color of opcode {}", cmd.0[0]);
         assert_eq!(le::<2>(&comp, 2), u64::from(entry), "comp_index of opcode {}", cmd.0[0]);
         if comp[0] == 0 { Ok(comp) } else { Err(comp[0]) }
     }
