@@ -118,6 +118,8 @@ const fn inside(has: usize, offset: usize, len: usize) -> bool {
 pub struct Owned<Q, D: DmaMemory, const N: usize> {
     queue: ManuallyDrop<Q>,
     blocks: ManuallyDrop<[D; N]>,
+    /// A block that takes the place of the first one, or has taken it.
+    other: Option<D>,
 }
 
 impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
@@ -136,7 +138,7 @@ impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
             unsafe { RingMemory::from_raw(block.base(), block.len()) }
         });
         let queue = build(rings)?;
-        Ok(Self { queue: ManuallyDrop::new(queue), blocks: ManuallyDrop::new(blocks) })
+        Ok(Self { queue: ManuallyDrop::new(queue), blocks: ManuallyDrop::new(blocks), other: None })
     }
 
     /// Makes another queue of it, over the same blocks. If that fails, they are abandoned.
@@ -145,16 +147,53 @@ impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
     /// Those of `change`.
     pub fn try_map<R, E>(self, change: impl FnOnce(Q) -> Result<R, E>) -> Result<Owned<R, D, N>, E> {
         let mut this = ManuallyDrop::new(self);
+        let other = this.other.take();
         // SAFETY: neither is used again, as `this` is never dropped.
         let (queue, blocks) =
             unsafe { (ManuallyDrop::take(&mut this.queue), ManuallyDrop::take(&mut this.blocks)) };
         match change(queue) {
-            Ok(queue) => Ok(Owned { queue: ManuallyDrop::new(queue), blocks: ManuallyDrop::new(blocks) }),
+            Ok(queue) => {
+                Ok(Owned { queue: ManuallyDrop::new(queue), blocks: ManuallyDrop::new(blocks), other })
+            }
             Err(error) => {
-                blocks.into_iter().for_each(D::abandon);
+                blocks.into_iter().chain(other).for_each(D::abandon);
                 Err(error)
             }
         }
+    }
+
+    /// Gives the queue more memory, `block`, of which `take` gets the ring. Only one at a time.
+    ///
+    /// # Errors
+    /// Those of `take`: the queue has not taken it, and it is freed.
+    pub(crate) fn extend<E>(
+        &mut self,
+        block: D,
+        take: impl FnOnce(&mut Q, RingMemory<'static>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // SAFETY: as in `build`: the block stays with the queue.
+        let ring = unsafe { RingMemory::from_raw(block.base(), block.len()) };
+        take(&mut self.queue, ring)?;
+        self.other = Some(block);
+        Ok(())
+    }
+
+    /// Whether it has two blocks now.
+    pub(crate) const fn is_extended(&self) -> bool {
+        self.other.is_some()
+    }
+
+    /// Takes back the one of two blocks that the queue has given up: `ring`, its first memory, is the proof. `None` if it is of
+    /// neither.
+    pub(crate) fn reduce(&mut self, ring: &RingMemory<'_>) -> Option<D> {
+        let is_of = |block: &D| ring.base() == block.base();
+        if !self.other.as_ref().is_some_and(is_of)
+            && let (Some(first), Some(other)) = (self.blocks.first_mut(), self.other.as_mut())
+            && is_of(first)
+        {
+            core::mem::swap(first, other);
+        }
+        self.other.take_if(|block| is_of(block))
     }
 
     /// Device addresses of the blocks.
@@ -171,6 +210,7 @@ impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
             ManuallyDrop::drop(&mut this.queue);
             ManuallyDrop::drop(&mut this.blocks);
         }
+        drop(this.other.take());
     }
 }
 
@@ -181,7 +221,7 @@ impl<Q, D: DmaMemory, const N: usize> Drop for Owned<Q, D, N> {
             ManuallyDrop::drop(&mut self.queue);
             ManuallyDrop::take(&mut self.blocks)
         };
-        blocks.into_iter().for_each(D::abandon);
+        blocks.into_iter().chain(self.other.take()).for_each(D::abandon);
     }
 }
 

@@ -161,6 +161,9 @@ impl DeviceCaps {
         }
         let variable_only = told.dev_cap_ext_flags & caps_ext::FIXED_SIZE_WQE_DISABLED != 0;
         let wqe_mode = if variable_only { WqeMode::Variable } else { mode };
+        if matches!((generation, wqe_mode), (Generation::P5, WqeMode::Variable)) {
+            return Err(PlanError::Unsupported("WQEs of variable size on P5"));
+        }
         let max_sge = match wqe_mode {
             WqeMode::Static => super::wqe::STATIC_SGES,
             WqeMode::Variable => told.max_sge_var_wqe as u32,

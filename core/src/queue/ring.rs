@@ -89,7 +89,7 @@ impl<'m> RingMemory<'m> {
 
     /// The first byte.
     #[inline(always)]
-    pub(super) const fn base(&self) -> NonNull<u8> {
+    pub const fn base(&self) -> NonNull<u8> {
         self.base
     }
 

@@ -139,6 +139,20 @@ pub enum Error {
     /// There is no such GID.
     #[error("no GID {0}")]
     NoGid(u8),
+    /// The completion queue is being resized: poll it until the old ring is empty.
+    #[error("the completion queue is being resized")]
+    Resizing,
+    /// There is no such VLAN.
+    #[error("no VLAN {0:#x}")]
+    Vlan(u16),
+    /// Pages of memory that do not fit the region.
+    #[error("{given} pages for a region of {needed}")]
+    Pages {
+        /// Pages given.
+        given: usize,
+        /// Pages needed.
+        needed: u32,
+    },
     /// This driver keeps track of no more.
     #[error("no room for another {0}")]
     Full(&'static str),
@@ -165,6 +179,9 @@ impl Error {
                 | Self::Foreign(_)
                 | Self::NoSuch { .. }
                 | Self::NoGid(_)
+                | Self::Vlan(_)
+                | Self::Resizing
+                | Self::Pages { .. }
                 | Self::Full(_)
         )
     }

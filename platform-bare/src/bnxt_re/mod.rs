@@ -14,12 +14,15 @@ mod device;
 mod error;
 mod event;
 mod firmware;
+mod gids;
+mod memory;
 mod nic;
 mod objects;
 mod page;
 mod probe;
 mod queue;
 mod rcfw;
+mod resize;
 mod verbs;
 
 pub use config::Config;

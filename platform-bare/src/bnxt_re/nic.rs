@@ -4,7 +4,6 @@ use directverbs::bnxt_re::hwrm::function::FuncResetInput;
 use directverbs::bnxt_re::hwrm::ring::{RingFreeInput, ring_type};
 use directverbs::bnxt_re::hwrm::stat::StatCtxFreeInput;
 use directverbs::bnxt_re::rcfw::function::{CmdqDeinitializeFw, CreqQueryFuncRespSb};
-use directverbs::bnxt_re::rcfw::gid::CmdqDeleteGid;
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
 use directverbs::bnxt_re::rcfw::path::SourceGid;
 use directverbs::bnxt_re::rcfw::transition::Outstanding;
@@ -22,7 +21,7 @@ use crate::ledger::{Kind, Object, Objects};
 use crate::registers::DoorbellPage;
 
 /// GIDs of a device.
-pub(super) const GIDS: usize = 16;
+const GIDS: usize = 16;
 /// Protection domains: the device takes any number below this.
 const PDS: u32 = 1 << 16;
 /// Numbers of objects have 20 bits in doorbells, those of queue pairs 24 on the wire.
@@ -55,7 +54,7 @@ pub struct Nic<H: Host> {
     brought: Option<Brought<H>>,
     pub(super) page: DoorbellPage<H::Bar>,
     pub(super) told: Told,
-    pub(super) gids: heapless::Vec<(Gid, SourceGid), GIDS>,
+    pub(super) gids: [Option<(Gid, SourceGid)>; GIDS],
     pub(super) mtu: directverbs::verbs::Mtu,
     pub(super) mac: Mac,
     next_pd: u32,
@@ -75,7 +74,7 @@ impl<H: Host> Nic<H> {
             brought: Some(brought),
             page,
             told,
-            gids: heapless::Vec::new(),
+            gids: [None; GIDS],
             mtu: config.mtu,
             next_pd: 0,
             next_handle: 1,
@@ -116,9 +115,9 @@ impl<H: Host> Nic<H> {
         self.mac
     }
 
-    /// Our GIDs; an address vector's `sgid_index` counts them.
-    pub fn gids(&self) -> impl Iterator<Item = Gid> + '_ {
-        self.gids.iter().map(|(gid, _)| *gid)
+    /// Our GIDs, each with its index: an address vector's `sgid_index`.
+    pub fn gids(&self) -> impl Iterator<Item = (u8, Gid)> + '_ {
+        (0..).zip(&self.gids).filter_map(|(index, known)| known.map(|(gid, _)| (index, gid)))
     }
 
     /// Objects that the device has. While nothing borrows the NIC these are objects that were dropped instead of destroyed.
@@ -207,7 +206,7 @@ impl<H: Host> Nic<H> {
     /// What does not work. Nothing of the host's is left with the function; the NIC has failed, and can be reset again.
     pub fn reset(&mut self, config: &Config<'_>) -> Result<Objects, Error> {
         let left = self.objects();
-        self.gids.clear();
+        self.gids = [None; GIDS];
         take_back(&self.host, self.brought.take())?;
         let (brought, page, told) = up(&self.host, config)?;
         (self.mac, self.mtu, self.page, self.told) = (brought.mac, config.mtu, page, told);
@@ -239,10 +238,11 @@ impl<H: Host> Nic<H> {
     }
 
     fn wind_down(&mut self) -> Result<(), Error> {
-        while let Some((_, source)) = self.gids.pop() {
-            let command = CmdqDeleteGid { gid_index: le::U16::new(source.index), ..CmdqDeleteGid::ZERO };
-            let (brought, host) = self.brought()?;
-            brought.command(host, &command)?;
+        for index in 0..GIDS as u8 {
+            let mut device = self.device();
+            if device.source(index).is_ok() {
+                device.delete_gid(index)?;
+            }
         }
         let (brought, host) = self.brought()?;
         brought.command(host, &CmdqDeinitializeFw::ZERO)?;

@@ -2,21 +2,17 @@
 
 use directverbs::bnxt_re::attached::{AttachedCq, AttachedQp, AttachedSrq};
 use directverbs::bnxt_re::cq;
-use directverbs::bnxt_re::pbl::{PAGE, Use};
+use directverbs::bnxt_re::pbl::Use;
 use directverbs::bnxt_re::plan::{CqPlan, QpPlan, SRQ_ENTRY_BYTES, SrqPlan};
 use directverbs::bnxt_re::qp::{self, QueuePairInit};
 use directverbs::bnxt_re::rcfw::cq::{CmdqCreateCq, CmdqDestroyCq};
-use directverbs::bnxt_re::rcfw::create::{Listed, NewQp, RegionKey};
-use directverbs::bnxt_re::rcfw::function::caps;
-use directverbs::bnxt_re::rcfw::mr::{CmdqAllocateMrw, CmdqDeallocateKey, CmdqRegisterMr};
+use directverbs::bnxt_re::rcfw::create::NewQp;
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
 use directverbs::bnxt_re::rcfw::qp::{CmdqCreateQp, CmdqDestroyQp, CmdqQueryQp, CreqQueryQpRespSb};
-use directverbs::bnxt_re::rcfw::srq::{CmdqCreateSrq, CmdqDestroySrq};
+use directverbs::bnxt_re::rcfw::srq::{CmdqCreateSrq, CmdqDestroySrq, CmdqQuerySrq, CreqQuerySrqRespSb};
 use directverbs::bnxt_re::send::{SendInit, SendRecord};
 use directverbs::bnxt_re::srq::{self, SrqRecord};
-use directverbs::verbs::{
-    AccessFlags, CqId, MemoryError, QpId, QpInit, QpType, QueuePair as _, SrqId, SrqInit,
-};
+use directverbs::verbs::{CqId, MemoryError, QpId, QpInit, QpType, QueuePair as _, SrqId, SrqInit};
 use zerocopy::little_endian as le;
 
 use super::area::{Areas, address, shared};
@@ -24,20 +20,13 @@ use super::device::{Device, ProtectionDomain};
 use super::error::Error;
 use super::page::QueuePage;
 use super::queue::{CompletionQueue, QueuePair, SharedReceiveQueue};
-use crate::dma::DmaMemory;
 use crate::host::Host;
 use crate::ledger::{Kind, Object};
-use crate::region::Region;
 
 /// Doorbell page of all queues: the privileged one.
 const DPI: u32 = 0;
 /// Bytes of an entry of the tables of READs and atomics.
 const READ_ENTRY: u64 = 32;
-/// Which region a key is of; the lowest byte may change.
-pub(super) const fn region(key: u32) -> Object {
-    (Kind::Region, key >> 8)
-}
-
 impl<'n, H: Host> Device<'n, H> {
     /// Whether a protection domain is of this NIC.
     pub(super) fn check_pd(&self, pd: &ProtectionDomain<'_>) -> Result<(), Error> {
@@ -72,7 +61,7 @@ impl<'n, H: Host> Device<'n, H> {
             cq::CompletionQueue::new(ring, &plan, id).map(|cq| AttachedCq::new(cq, page))
         })?;
         queue.cq.enable(directverbs::bnxt_re::doorbell::Toggle::ZERO, &queue.page);
-        Ok(CompletionQueue { queue, handle, lease: self.lease })
+        Ok(CompletionQueue { queue, plan, handle, lease: self.lease })
     }
 
     pub(super) fn drop_cq(&mut self, cq: CompletionQueue<'n, H>) -> Result<(), Error> {
@@ -137,6 +126,17 @@ impl<'n, H: Host> Device<'n, H> {
         self.nic.destroyed(srq.object());
         srq.queue.release();
         Ok(())
+    }
+
+    /// What the device tells about a shared receive queue: the limit that is armed.
+    ///
+    /// # Errors
+    /// It does not tell.
+    pub fn query_srq(&mut self, srq: &SharedReceiveQueue<'_, H>) -> Result<CreqQuerySrqRespSb, Error> {
+        self.check_own(Kind::SharedReceiveQueue, srq.lease)?;
+        let srq_cid = le::U32::new(srq.queue.srq.id().get());
+        let (brought, host) = self.nic.brought()?;
+        brought.query(host, &CmdqQuerySrq { srq_cid, ..CmdqQuerySrq::ZERO })
     }
 
     pub(super) fn new_qp(
@@ -250,78 +250,5 @@ impl<'n, H: Host> Device<'n, H> {
         let qp_cid = le::U32::new(qp.id().get());
         let (brought, host) = self.nic.brought()?;
         brought.query(host, &CmdqQueryQp { qp_cid, ..CmdqQueryQp::ZERO })
-    }
-
-    pub(super) fn new_mr(
-        &mut self,
-        pd: &ProtectionDomain<'_>,
-        len: usize,
-        access: AccessFlags,
-    ) -> Result<Region<'n, H::Dma>, Error> {
-        self.check_pd(pd)?;
-        self.check_room()?;
-        let bytes = len.max(1) as u64;
-        let mut areas = Areas::default();
-        let at = areas.pages(bytes);
-        let area = areas.list(at, bytes, Use::Memory)?;
-        // The list is the device's only during the command.
-        let data = self.nic.host.dma(len, PAGE as usize)?;
-        let mut lists = shared(&self.nic.host, areas.bytes() - bytes.next_multiple_of(PAGE))?;
-        let (list_address, va) = (address(&lists), data.device_address());
-        let listed = area.write_apart(&mut lists, list_address, va)?;
-        let registered = self.register(pd, access, va, bytes, listed);
-        match registered {
-            Ok(key) => {
-                lists.release();
-                Ok(Region::new(data, len, key, self.lease))
-            }
-            Err(error) => {
-                if error.is_refusal() {
-                    lists.release();
-                } else {
-                    data.abandon();
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn register(
-        &mut self,
-        pd: &ProtectionDomain<'_>,
-        access: AccessFlags,
-        va: u64,
-        bytes: u64,
-        pages: Listed,
-    ) -> Result<u32, Error> {
-        let allocates = self.told.func.dev_cap_flags.get() & caps::MR_REGISTER_ALLOC != 0;
-        let (brought, host) = self.nic.brought()?;
-        let key = if allocates {
-            RegionKey::New(pd.id)
-        } else {
-            RegionKey::Allocated(brought.command(host, &CmdqAllocateMrw::region(pd.id))?.xid.get())
-        };
-        let command = CmdqRegisterMr::new(key, access, va, bytes, pages);
-        let key = match (brought.command(host, &command), key) {
-            (Ok(done), RegionKey::New(_)) => done.xid.get(),
-            (Ok(_), RegionKey::Allocated(key)) => key,
-            (Err(error), RegionKey::Allocated(key)) if error.is_refusal() => {
-                // The key opens nothing; without it the device is as before.
-                brought.command(host, &CmdqDeallocateKey::region(key))?;
-                return Err(error);
-            }
-            (Err(error), _) => return Err(error),
-        };
-        self.nic.created(Opcode::REGISTER_MR, region(key), key, &[pd.object()])?;
-        Ok(key)
-    }
-
-    /// Takes a region's key back.
-    pub(super) fn forget_region(&mut self, key: u32) -> Result<(), Error> {
-        self.check_unused(region(key))?;
-        let (brought, host) = self.nic.brought()?;
-        brought.command(host, &CmdqDeallocateKey::region(key))?;
-        self.nic.destroyed(region(key));
-        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use directverbs::bnxt_re::attached::{AttachedCq, AttachedQp, AttachedSrq, Page};
 use directverbs::bnxt_re::doorbell::Toggle;
+use directverbs::bnxt_re::plan::CqPlan;
 use directverbs::queue::Borrowed;
 use directverbs::verbs::{
     self, BatchError, CqFault, CqId, Endpoints, Pollable, QpCapabilities, QpId, QpState, QpType, RecvRequest,
@@ -23,6 +24,7 @@ pub(super) type InnerSrq<'n, H> = AttachedSrq<'n, Borrowed<'n>, QueuePage<<H as 
 #[derive(Debug)]
 pub struct CompletionQueue<'n, H: Host> {
     pub(super) queue: Owned<InnerCq<'n, H>, H::Dma, 1>,
+    pub(super) plan: CqPlan,
     pub(super) handle: u64,
     pub(super) lease: Lease<'n>,
 }

@@ -57,13 +57,8 @@ impl<'n, H: Host> verbs::Device for Device<'n, H> {
     }
 
     fn port(&self) -> PortAttributes {
-        PortAttributes {
-            active: self.told.link,
-            mtu: self.mtu,
-            mac: self.mac(),
-            gid: self.gids().next().unwrap_or_default(),
-            gid_index: 0,
-        }
+        let (gid_index, gid) = self.gids().next().unwrap_or_default();
+        PortAttributes { active: self.told.link, mtu: self.mtu, mac: self.mac(), gid, gid_index }
     }
 
     fn progress(&mut self) -> bool {

@@ -187,6 +187,11 @@ impl Hardware {
         self.engine.arm_srq(srq, limit)
     }
 
+    /// The limit of a shared receive queue that an event is still wanted for.
+    pub fn srq_limit(&self, srq: SrqId) -> Option<u32> {
+        self.engine.srq_limit(srq)
+    }
+
     /// A queue pair goes into error because of something that the front end found (a WQE that cannot be fetched). All
     /// its requests are flushed.
     ///

@@ -2,9 +2,10 @@
 
 mod bnxt_re_slots;
 
-use bnxt_re_slots::{CHIPS, Machine};
+use bnxt_re_slots::{CHIPS, Machine, mac, with_completion};
 use directverbs::bnxt_re::rcfw::event::CompletionError;
 use directverbs::bnxt_re::rcfw::event::Status;
+use directverbs::bnxt_re::wqe::WqeMode;
 use directverbs::verbs::{
     AccessFlags, AddressVector, CompletionQueue, Device as _, MwType, QpAttributes, QpCapabilities, QpInit,
     QpState, QpType, QueuePair, SharedReceiveQueue, SrqInit, StateError,
@@ -12,8 +13,11 @@ use directverbs::verbs::{
 use directverbs_bare::bnxt_re::{
     CompletionQueue as Cq, Config, Device, Error, Event, QueuePair as Qp, SharedReceiveQueue as Srq,
 };
-use directverbs_bare::{Kind, Objects};
+use directverbs_bare::pci::Msix;
+use directverbs_bare::{Caching, Host as _, Kind, Objects};
+use directverbs_softnic::bnxt_re::control::Chip;
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
+use directverbs_softnic::fault::FaultPlan;
 use directverbs_softnic::pci::Slot;
 use directverbs_workload::{Job, Op, run_pair};
 
@@ -50,6 +54,55 @@ fn every_operation_on_both_generations() {
         for op in Op::ALL {
             run(chip, &job(op, 1000));
         }
+    }
+}
+
+/// Chips of both generations, and one of P7 that leaves the layout of WQEs to the driver.
+fn mixed(nth: u8, p7: bool, mode: WqeMode) -> (Chip, Config<'static>) {
+    let chip = if p7 { Chip::p7(mac(nth)) } else { Chip::p5(mac(nth)) };
+    (Chip { wqe_mode: WqeMode::Static, ..chip }, Config { wqe_mode: Some(mode), ..Config::default() })
+}
+
+/// Runs `jobs` between two chips with their configurations.
+fn run_mixed(sides: [(Chip, Config<'_>); 2], options: FabricOptions, jobs: impl Iterator<Item = Job>) {
+    let fabric = Fabric::new(options);
+    let machines = sides
+        .each_ref()
+        .map(|(chip, _)| Machine::plug_changed(&fabric, chip, |port| port, |function| function));
+    let mut nics = [0, 1].map(|i| machines[i].open_with(&sides[i].1).unwrap());
+    let [a, b] = &mut nics;
+    for job in jobs {
+        let report = run_pair(&mut a.device(), &mut b.device(), &job, &mut |_| {});
+        let report = report.unwrap_or_else(|error| panic!("{sides:?} {job:?}: {error}"));
+        assert!(report.verified_bytes() > 0, "{job:?}");
+    }
+    for (nic, machine) in nics.into_iter().zip(&machines) {
+        assert_eq!((nic.close(), machine.violations()), (Ok(()), vec![]));
+    }
+}
+
+#[test]
+fn generations_and_layouts_of_wqes_mix_on_a_wire() {
+    let every = || Op::ALL.into_iter().map(|op| Job { batch: 3, ..job(op, 500) });
+    let [p5, fixed, variable] =
+        [(false, WqeMode::Static), (true, WqeMode::Static), (true, WqeMode::Variable)]
+            .map(|(p7, mode)| move |nth| mixed(nth, p7, mode));
+    run_mixed([p5(1), fixed(2)], FabricOptions::default(), every());
+    run_mixed([variable(1), p5(2)], FabricOptions::default(), every());
+    run_mixed([fixed(1), variable(2)], FabricOptions::default(), every());
+    run_mixed([fixed(1), fixed(2)], FabricOptions::default(), every());
+}
+
+#[test]
+fn a_wire_that_loses_duplicates_and_reorders() {
+    let faults = FaultPlan { corrupt_frame: 5_000, ..FaultPlan::LOSSY_WIRE };
+    let reliable = || Op::ALL.into_iter().filter(|op| *op != Op::SendTo);
+    let jobs = || reliable().map(|op| Job { batch: 4, iterations: 30, timeout: 8, ..job(op, 3000) });
+    for (seed, (p7, mode)) in
+        [(false, WqeMode::Static), (true, WqeMode::Static), (true, WqeMode::Variable)].into_iter().enumerate()
+    {
+        let options = FabricOptions { seed: seed as u64, faults, threaded: false };
+        run_mixed([mixed(1, p7, mode), mixed(2, true, WqeMode::Variable)], options, jobs());
     }
 }
 
@@ -136,23 +189,16 @@ fn a_transition_that_cannot_be_is_refused_before_there_is_a_command() {
 }
 
 #[test]
-fn an_armed_queue_tells_of_its_completion() {
+fn an_armed_queue_tells_of_its_completion_and_interrupts() {
     for chip in 0..CHIPS.len() {
         with_pair(chip, |device, _| {
-            with_qp(device, QpType::Ud, |device, qp, cq| {
-                cq.arm(false);
-                let receive = directverbs::verbs::RecvRequest::new(1, &[]);
-                for state in [QpState::Init, QpState::Rtr] {
-                    let attributes = QpAttributes {
-                        qkey: (state == QpState::Init).then(|| directverbs::verbs::QKey::truncated(1)),
-                        ..QpAttributes::to(state)
-                    };
-                    device.modify_qp(qp, &mut [cq], &attributes).unwrap();
-                }
-                qp.post_recv(cq, &[receive]).unwrap();
-                assert_eq!(device.take_event(), Ok(None));
-                // In error the device flushes, and tells so by a completion.
-                device.modify_qp(qp, &mut [cq], &QpAttributes::to(QpState::Err)).unwrap();
+            // The notification queue has vector 1, that of completions of commands vector 0, which is not armed.
+            let slot = device.host().clone();
+            let msix = Msix::find(&slot).unwrap().expect("a capability");
+            let table = slot.map_bar(4, 0, msix.table_len(), Caching::Uncached).unwrap();
+            (0..2).for_each(|vector| msix.set(&table, vector, 0xfee0_0000, vector.into()));
+            msix.enable(&slot, true);
+            with_completion(device, |device, cq| {
                 let event = (0..100).find_map(|_| {
                     device.progress();
                     device.take_event().unwrap()
@@ -160,6 +206,8 @@ fn an_armed_queue_tells_of_its_completion() {
                 let Some(Event::Completion { handle, toggle }) = event else { panic!("{event:?}") };
                 assert_eq!(handle, cq.handle());
                 cq.acknowledge(toggle);
+                let raised = slot.memory().take_interrupts();
+                assert!(raised.contains(&1), "{raised:?}");
             });
         });
     }

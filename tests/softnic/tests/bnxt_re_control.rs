@@ -1,89 +1,15 @@
 //! bnxt_re as a PCI function, below any driver: what it answers, what it refuses, and what it counts as wrong.
 
+mod bnxt_re_raw;
 mod bnxt_re_slots;
 
-use bnxt_re_slots::{CHIPS, Machine};
+use bnxt_re_raw::{Raw, UNSUPPORTED, half};
+use bnxt_re_slots::CHIPS;
 use directverbs::bnxt_re::doorbell::{DbIndex, DbType, DbWord, Epoch, Toggle, Xid};
 use directverbs::bnxt_re::hwrm::mailbox::TRIGGER;
 use directverbs::bnxt_re::hwrm::req_type::ReqType;
 use directverbs::bnxt_re::rcfw::cmdq;
-use directverbs_bare::pci::{Command, command};
-use directverbs_bare::{Caching, DmaMemory, Host, Registers};
-use directverbs_softnic::fabric::{Fabric, FabricOptions};
-use directverbs_softnic::pci::{ModelRegisters, Slot};
-
-/// No completion ring, the function itself.
-const NONE: [u8; 2] = [0xff; 2];
-/// What a request that the device does not have is answered with.
-const UNSUPPORTED: u16 = 0xffff;
-
-/// Sends bytes to the mailbox, as no driver would.
-struct Raw {
-    machine: Machine,
-    registers: ModelRegisters,
-    doorbells: ModelRegisters,
-    response: <Slot as Host>::Dma,
-    sequence: u16,
-}
-
-impl Raw {
-    fn new(chip: usize) -> Self {
-        let machine = Machine::plug(&Fabric::new(FabricOptions::default()), CHIPS[chip], 1);
-        let slot = &machine.slot;
-        command::enable(slot, Command::MEMORY | Command::BUS_MASTER);
-        let map = |bar, len| slot.map_bar(bar, 0, len, Caching::Uncached).expect("a BAR");
-        let (registers, doorbells) = (map(0, 0x1000), map(2, 0x2_0000));
-        let response = slot.dma(4096, 4096).expect("memory");
-        Self { registers, doorbells, response, machine, sequence: 0 }
-    }
-
-    /// Sends a request of 64 bytes with `values` at offsets; gives the error code and the response.
-    fn ask(&mut self, req_type: ReqType, values: &[(usize, u32)]) -> (u16, Vec<u8>) {
-        self.response.zero();
-        let mut request = [0; 64];
-        request[..2].copy_from_slice(&req_type.0.to_le_bytes());
-        request[2..4].copy_from_slice(&NONE);
-        request[4..6].copy_from_slice(&self.sequence.to_le_bytes());
-        request[6..8].copy_from_slice(&NONE);
-        request[8..16].copy_from_slice(&self.response.device_address().to_le_bytes());
-        for (at, value) in values {
-            request[*at..*at + 4].copy_from_slice(&value.to_le_bytes());
-        }
-        self.registers.write_words(0, &request);
-        self.registers.write32(TRIGGER, 1);
-        let half = |at: usize| u16::from_le_bytes(self.response.load(at).expect("in the page"));
-        let (len, error) = (usize::from(half(6)), half(0));
-        assert_eq!((half(2), half(4)), (req_type.0, self.sequence), "{req_type}");
-        let mut bytes = vec![0; len];
-        assert!(self.response.read(0, &mut bytes));
-        assert_eq!(bytes.last(), Some(&1), "{req_type}: the valid byte");
-        self.sequence += 1;
-        (error, bytes)
-    }
-
-    fn done(&mut self, req_type: ReqType, values: &[(usize, u32)]) -> Vec<u8> {
-        let (error, bytes) = self.ask(req_type, values);
-        assert_eq!(error, 0, "{req_type}: {:?}", self.machine.violations());
-        bytes
-    }
-
-    /// As far as a driver that is registered.
-    fn registered(chip: usize) -> Self {
-        let mut raw = Self::new(chip);
-        for req_type in [ReqType::VER_GET, ReqType::FUNC_RESET, ReqType::FUNC_DRV_RGTR] {
-            raw.done(req_type, &[]);
-        }
-        raw
-    }
-
-    fn violations(&self) -> usize {
-        self.machine.violations().len()
-    }
-}
-
-fn half(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
+use directverbs_bare::{Caching, Clock, DmaMemory, Host, Registers};
 
 #[test]
 fn what_linux_asks_at_probe_is_answered_as_it_expects() {
@@ -128,7 +54,6 @@ fn what_linux_asks_at_probe_is_answered_as_it_expects() {
         assert_eq!((link[8], half(&link, 10), link[12]), (2, 0x3e8, 1));
         for unsupported in [
             ReqType::NVM_GET_DEV_INFO,
-            ReqType::FW_SET_TIME,
             ReqType::QUEUE_PFCWD_TIMEOUT_QCAPS,
             ReqType::PORT_LED_QCAPS,
             ReqType::SELFTEST_QLIST,
@@ -140,8 +65,9 @@ fn what_linux_asks_at_probe_is_answered_as_it_expects() {
             let (error, bytes) = raw.ask(unsupported, &[]);
             assert_eq!((error, bytes.len()), (UNSUPPORTED, 16), "{unsupported}");
         }
-        // What opening the interface of Ethernet asks for.
+        // The time, and what opening the interface of Ethernet asks for.
         for supported in [
+            ReqType::FW_SET_TIME,
             ReqType::VNIC_QCAPS,
             ReqType::PORT_PHY_QCAPS,
             ReqType::STAT_CTX_ALLOC,
@@ -252,4 +178,43 @@ fn an_armed_ring_interrupts_once() {
     raw.doorbells.write64(0x1_0000, arm);
     assert_eq!(slot.memory().take_interrupts(), [2]);
     assert_eq!(raw.machine.violations(), [""; 0]);
+}
+
+#[test]
+fn statistics_are_written_to_the_host_once_a_period() {
+    for chip in 0..CHIPS.len() {
+        let mut raw = Raw::registered(chip);
+        raw.done(ReqType::FUNC_CFG, &[(16, 0xffff), (24, 0x100), (44, 2)]);
+        let slot = raw.machine.slot.clone();
+        let mut block = slot.dma(4096, 4096).unwrap();
+        assert!(block.write(0, &[0xff; 4096]));
+        let [low, high] = [block.device_address() as u32, (block.device_address() >> 32) as u32];
+        // Every second, 160 bytes, of RoCE.
+        let asked = [(16, low), (20, high), (24, 1000), (28, 1 | 160 << 16)];
+        let id = u32::from(half(&raw.done(ReqType::STAT_CTX_ALLOC, &asked), 8));
+        let written = |block: &<directverbs_softnic::pci::Slot as Host>::Dma| {
+            let mut bytes = [0; 161];
+            assert!(block.read(0, &mut bytes));
+            (bytes[..160] == [0; 160], bytes[160])
+        };
+        let pass = |ms: u64| {
+            let until = slot.now_ns() + ms * 1_000_000;
+            while slot.now_ns() < until {
+                slot.relax();
+            }
+        };
+        pass(900);
+        assert_eq!(written(&block), (false, 0xff), "too early");
+        pass(200);
+        slot.relax();
+        assert_eq!(written(&block), (true, 0xff));
+        raw.done(ReqType::STAT_CTX_FREE, &[(16, id)]);
+        assert!(block.write(0, &[0xff; 4096]));
+        pass(2100);
+        assert_eq!(written(&block), (false, 0xff), "it is gone");
+        // One that would be written where no memory is, is refused.
+        let nowhere = [(16, 0x1000), (20, 0), (24, 1000), (28, 1 | 160 << 16)];
+        assert_eq!(raw.ask(ReqType::STAT_CTX_ALLOC, &nowhere).0, 2);
+        assert_eq!((raw.violations(), slot.violations()), (1, 1));
+    }
 }

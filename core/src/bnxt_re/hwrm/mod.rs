@@ -60,6 +60,7 @@ pub const LAYOUTS: &[Layout] = &[
     ring::RingAllocOutput::LAYOUT,
     ring::RingFreeInput::LAYOUT,
     ring::RingCmplRingCfgAggintParamsInput::LAYOUT,
+    stat::CtxHwStats::LAYOUT,
     stat::StatCtxAllocInput::LAYOUT,
     stat::StatCtxAllocOutput::LAYOUT,
     stat::StatCtxFreeInput::LAYOUT,

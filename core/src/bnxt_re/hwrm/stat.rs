@@ -3,6 +3,7 @@
 use zerocopy::little_endian as le;
 
 use super::message::{request, response};
+use crate::layout::layout;
 
 /// Bit of [`StatCtxAllocInput::stat_ctx_flags`]: of RoCE.
 pub const STAT_CTX_ROCE: u8 = 1;
@@ -41,6 +42,51 @@ response! {
         unused_0: [u8; 3] = 12,
         /// 1 when the response is complete; written last.
         valid: u8 = 15,
+    }
+}
+layout! {
+    /// What the device writes for a statistics context.
+    pub struct CtxHwStats: "bnxt_re" "ctx_hw_stats", 160 {
+        /// Packets received, to one receiver.
+        rx_ucast_pkts: le::U64 = 0,
+        /// To a group.
+        rx_mcast_pkts: le::U64 = 8,
+        /// To all.
+        rx_bcast_pkts: le::U64 = 16,
+        /// Packets received and dropped.
+        rx_discard_pkts: le::U64 = 24,
+        /// Packets received with errors.
+        rx_error_pkts: le::U64 = 32,
+        /// Bytes received, to one receiver.
+        rx_ucast_bytes: le::U64 = 40,
+        /// To a group.
+        rx_mcast_bytes: le::U64 = 48,
+        /// To all.
+        rx_bcast_bytes: le::U64 = 56,
+        /// Packets sent, to one receiver.
+        tx_ucast_pkts: le::U64 = 64,
+        /// To a group.
+        tx_mcast_pkts: le::U64 = 72,
+        /// To all.
+        tx_bcast_pkts: le::U64 = 80,
+        /// Packets that could not be sent for errors.
+        tx_error_pkts: le::U64 = 88,
+        /// Packets dropped instead of sent.
+        tx_discard_pkts: le::U64 = 96,
+        /// Bytes sent, to one receiver.
+        tx_ucast_bytes: le::U64 = 104,
+        /// To a group.
+        tx_mcast_bytes: le::U64 = 112,
+        /// To all.
+        tx_bcast_bytes: le::U64 = 120,
+        /// Packets that were joined to others on receipt.
+        tpa_pkts: le::U64 = 128,
+        /// Bytes of them.
+        tpa_bytes: le::U64 = 136,
+        /// Joined packets that came of them.
+        tpa_events: le::U64 = 144,
+        /// Joins that were given up.
+        tpa_aborts: le::U64 = 152,
     }
 }
 request! {

@@ -251,6 +251,10 @@ impl Engine {
         Ok(())
     }
 
+    pub(crate) fn srq_limit(&self, srq: SrqId) -> Option<u32> {
+        self.parts.srqs.get(srq.get()).ok().and_then(|queue| queue.limit)
+    }
+
     pub(crate) fn fail_qp(&mut self, qp: QpId, side: Side, status: WcStatus) -> Result<(), DeviceError> {
         self.qps.get_mut(qp.get())?.fail(&mut self.parts, side, status);
         self.touched(qp.get());

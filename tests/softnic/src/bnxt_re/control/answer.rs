@@ -7,7 +7,6 @@ use directverbs::bnxt_re::hwrm::port::{LINK, PortPhyQcapsOutput, PortPhyQcfgOutp
 use directverbs::bnxt_re::hwrm::queue::QueueQportcfgOutput;
 use directverbs::bnxt_re::hwrm::req_type::ReqType;
 use directverbs::bnxt_re::hwrm::resources::{FuncCfgInput, FuncResourceQcapsOutput, enables};
-use directverbs::bnxt_re::hwrm::stat::{STAT_CTX_ROCE, StatCtxAllocInput, StatCtxFreeInput};
 use directverbs::bnxt_re::hwrm::version::VerGetOutput;
 use zerocopy::little_endian as le;
 
@@ -170,35 +169,6 @@ impl BnxtFunction {
         Ok(())
     }
 
-    /// Creates a statistics context. The device never writes to it: nothing is counted before the first period is over.
-    pub(super) fn stat_ctx_alloc(&mut self, input: &StatCtxAllocInput) -> Result<u32, HwrmStatus> {
-        let contexts = &mut self.state.hwrm.stat_contexts;
-        if contexts.len() >= self.state.hwrm.reserved.num_stat_ctxs.into() {
-            return Err(HwrmStatus::RESOURCE_ALLOC_ERROR);
-        }
-        if input.stat_ctx_flags & !(STAT_CTX_ROCE | 2) != 0 {
-            return Err(HwrmStatus::INVALID_FLAGS);
-        }
-        let id = (0..u32::from(MAX_STAT_CTX)).find(|id| !contexts.contains(id));
-        let id = id.ok_or(HwrmStatus::RESOURCE_ALLOC_ERROR)?;
-        contexts.insert(id);
-        let (addr, len) = (input.stats_dma_addr.get(), usize::from(input.stats_dma_length.get()));
-        if input.update_period_ms.get() != 0 && self.bus().read(addr, &mut vec![0; len]).is_err() {
-            self.violation(format_args!("statistics at {addr:#x}, {len} bytes"));
-        }
-        Ok(id)
-    }
-
-    /// Destroys a statistics context.
-    pub(super) fn stat_ctx_free(&mut self, input: &StatCtxFreeInput) -> Result<u32, HwrmStatus> {
-        let id = input.stat_ctx_id.get();
-        if self.state.hwrm.stat_contexts.remove(&id) {
-            return Ok(id);
-        }
-        self.violation(format_args!("statistics context {id} is freed: there is none"));
-        Err(HwrmStatus::INVALID_PARAMS)
-    }
-
     fn link(&self) -> Vec<u8> {
         payload(&PortPhyQcfgOutput {
             link: LINK,
@@ -227,7 +197,8 @@ impl BnxtFunction {
             }),
             // Doorbells need not be paced: the queue is always empty.
             ReqType::FUNC_DBR_PACING_QCFG => payload(&FuncDbrPacingQcfgOutput::ZERO),
-            ReqType::FUNC_DRV_IF_CHANGE | ReqType::PORT_PHY_CFG => return done(),
+            // The time is not needed: nothing is dated.
+            ReqType::FUNC_DRV_IF_CHANGE | ReqType::PORT_PHY_CFG | ReqType::FW_SET_TIME => return done(),
             _ => return self.ethernet(req_type, request),
         })
     }

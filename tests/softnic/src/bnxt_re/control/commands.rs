@@ -81,7 +81,7 @@ impl BnxtFunction {
             self.violation("RCFW: INITIALIZE_FW with context memory");
             return Err(Status::INVALID_PARAMETER);
         }
-        if !self.state.hwrm.stat_contexts.contains(&command.stat_ctx_id.get()) {
+        if !self.state.hwrm.stat_contexts.has(command.stat_ctx_id.get()) {
             self.violation(format_args!("RCFW: statistics context {}", command.stat_ctx_id));
             return Err(Status::INVALID_PARAMETER);
         }

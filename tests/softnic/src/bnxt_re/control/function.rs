@@ -147,6 +147,6 @@ impl Function for BnxtFunction {
     }
 
     fn service(&mut self) -> bool {
-        self.notify()
+        self.notify() | self.write_statistics()
     }
 }

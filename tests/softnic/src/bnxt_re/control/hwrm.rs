@@ -9,6 +9,7 @@ use directverbs::bnxt_re::hwrm::req_type::ReqType;
 use zerocopy::{FromBytes, IntoBytes, little_endian as le};
 
 use super::function::BnxtFunction;
+use super::statistics::Statistics;
 use crate::pci::CommandFault;
 
 /// Bytes of the request window.
@@ -29,7 +30,7 @@ pub(super) struct Hwrm {
     /// What the driver has reserved.
     pub reserved: Reserved,
     /// Statistics contexts.
-    pub stat_contexts: std::collections::BTreeSet<u32>,
+    pub stat_contexts: Statistics,
 }
 
 /// Resources that a driver has reserved.
@@ -53,7 +54,7 @@ impl Default for Hwrm {
             was_reset: false,
             registered: false,
             reserved: Reserved::default(),
-            stat_contexts: Default::default(),
+            stat_contexts: Statistics::default(),
         }
     }
 }

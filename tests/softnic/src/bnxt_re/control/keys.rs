@@ -198,7 +198,7 @@ impl BnxtFunction {
     fn told_gid(&self, gid: &[u8], mac: &[u8], stats: le::U16) -> Result<CreqQueryGidRespSb, Status> {
         let (stats, told) = (stats.get(), CreqQueryGidRespSb::ZERO);
         let context = u32::from(stats & !STATS_CTX_VALID);
-        if stats & STATS_CTX_VALID != 0 && !self.state.hwrm.stat_contexts.contains(&context) {
+        if stats & STATS_CTX_VALID != 0 && !self.state.hwrm.stat_contexts.has(context) {
             self.violation(format_args!("ADD_GID: statistics context {context}"));
             return Err(Status::INVALID_PARAMETER);
         }

@@ -17,6 +17,7 @@ mod list;
 mod queries;
 mod queues;
 mod rings;
+mod statistics;
 mod transition;
 
 pub use chip::Chip;

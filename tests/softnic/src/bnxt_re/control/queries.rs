@@ -8,6 +8,7 @@ use directverbs::bnxt_re::rcfw::opcode::Opcode;
 use directverbs::bnxt_re::rcfw::srq::{CmdqQuerySrq, CreqQuerySrqRespSb};
 use directverbs::bnxt_re::rcfw::stats::{CreqQueryRoceStatsExtRespSb, CreqQueryRoceStatsRespSb};
 use directverbs::bnxt_re::wqe::{STATIC_SGES, WqeMode};
+use directverbs::verbs::SrqId;
 use zerocopy::{IntoBytes, little_endian as le};
 
 use super::channel::{Outcome, Reply};
@@ -68,9 +69,11 @@ impl BnxtFunction {
             self.violation(format_args!("QUERY_SRQ: no shared receive queue {srq:#x}"));
             return Err(Status::INVALID_PARAMETER);
         }
+        let limit = self.nic.lock().hardware().srq_limit(SrqId::truncated(srq));
         let told = CreqQuerySrqRespSb {
             opcode: Opcode::QUERY_SRQ.0,
             xid: command.srq_cid,
+            srq_limit: le::U16::new(limit.unwrap_or(0) as u16),
             ..CreqQuerySrqRespSb::ZERO
         };
         Ok(Reply::side(told.as_bytes()))
@@ -100,6 +103,9 @@ impl BnxtFunction {
             tx_roce_pkts: n(counters.sent),
             rx_roce_pkts: n(counters.received),
             rx_roce_good_pkts: n(counters.received),
+            tx_roce_bytes: n(counters.sent_bytes),
+            rx_roce_bytes: n(counters.received_bytes),
+            rx_roce_good_bytes: n(counters.received_bytes),
             to_retransmit: n(counters.timeouts),
             dup_req: n(counters.duplicates),
             ..CreqQueryRoceStatsExtRespSb::ZERO
