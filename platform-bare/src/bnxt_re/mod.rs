@@ -3,6 +3,10 @@
 //! [`Nic::open`] takes a function from whatever state it is in to one whose queues can be used: it resets the function, gives
 //! the firmware context memory, starts the command channel and adds GIDs. Everything is polled.
 //!
+//! Beside what [`directverbs::verbs::Device`] has, a [`Device`] resizes completion queues, registers the caller's own pages, adds,
+//! modifies, deletes and asks for GIDs, in VLANs too, asks for queue pairs, shared receive queues, counters, congestion and
+//! pacing, and gives events.
+//!
 //! Whatever fails, what the device was given is taken back before the error comes out: the function is reset, and memory that
 //! the device may still know is given up until it cannot reach it any more. So the same host can open it again.
 

@@ -287,9 +287,9 @@ const fn small<'a, 'n>(
 
 #[test]
 fn an_object_in_use_is_not_destroyed_and_the_device_is_not_asked() {
-    for chip in 0..CHIPS.len() {
+    for chip in CHIPS {
         let fabric = Fabric::new(FabricOptions::default());
-        let machine = Machine::plug(&fabric, CHIPS[chip], 1);
+        let machine = Machine::plug(&fabric, chip, 1);
         let mut nic = machine.open().unwrap();
         let mut device = nic.device();
         let commands = || machine.slot.command_faults().commands();
