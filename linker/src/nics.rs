@@ -3,10 +3,9 @@
 use core::fmt::Display;
 use core::net::Ipv4Addr;
 
-use directverbs::ionic::devcmd::registers::{PCI_DEVICE_PF, PCI_DEVICE_VF, PCI_VENDOR};
 use directverbs::verbs::{self, Gid};
 use directverbs_bare::pci::Config;
-use directverbs_bare::{Clock, Host, bnxt_re, ionic};
+use directverbs_bare::{Clock, Family, Host, bnxt_re, ionic};
 use directverbs_workload::{Job, Op, run_pair};
 
 use crate::report::Report;
@@ -22,18 +21,8 @@ pub enum Nic<H: Host> {
     Ionic(ionic::Nic<H>),
 }
 
-/// Which driver takes a function.
-#[derive(Clone, Copy)]
-enum Family {
-    BnxtRe,
-    Ionic,
-}
-
 fn family(config: &impl Config) -> Option<Family> {
-    let (vendor, device) = config.id()?;
-    let is_ionic = vendor == PCI_VENDOR && [PCI_DEVICE_PF, PCI_DEVICE_VF].contains(&device);
-    let is_bnxt_re = bnxt_re::is_supported(vendor, device);
-    if is_bnxt_re { Some(Family::BnxtRe) } else { is_ionic.then_some(Family::Ionic) }
+    Family::of(config.id()?)
 }
 
 /// Whether there is a driver for a function.

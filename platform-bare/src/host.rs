@@ -48,7 +48,7 @@ pub unsafe trait Host: Clock {
     fn dma(&self, bytes: usize, align: usize) -> Result<Self::Dma, DmaError>;
 
     /// Resets the function (FLR or what the host has instead) and waits until it answers. Registers, queues and all that
-    /// was configured are gone; bus mastering and memory accesses are off, BARs are assigned as before.
+    /// was configured are gone; bus mastering is off, BARs are assigned as before. Memory accesses may be off, too.
     ///
     /// # Errors
     /// The function cannot be reset, or does not come back.

@@ -1,13 +1,14 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 
-#[cfg(test)]
+#[cfg(any(test, feature = "vfio"))]
 extern crate std;
 
 #[cfg(feature = "bnxt-re")]
 pub mod bnxt_re;
 pub mod clock;
 pub mod dma;
+pub mod family;
 pub mod host;
 pub mod identity;
 pub mod ids;
@@ -19,12 +20,15 @@ pub mod mmio;
 pub mod pci;
 pub mod region;
 pub mod registers;
+#[cfg(feature = "vfio")]
+pub mod vfio;
 
 /// Orders what the processor and a device see of each other.
 pub use directverbs::queue::barrier;
 
 pub use clock::{Clock, Deadline, Timeout};
 pub use dma::{DmaError, DmaMemory, Owned};
+pub use family::Family;
 pub use host::Host;
 pub use lease::Lease;
 pub use ledger::{Kind, Objects};

@@ -33,6 +33,16 @@ pub enum MapError {
         /// Bytes asked for.
         len: usize,
     },
+    /// The host keeps this part, or some of it, to itself.
+    #[error("BAR {bar}: the host does not map the {len:#x} bytes at {offset:#x}")]
+    Kept {
+        /// Number of the BAR.
+        bar: u8,
+        /// First byte asked for.
+        offset: u64,
+        /// Bytes asked for.
+        len: usize,
+    },
     /// The host does not map it, for this reason of its own (an error number on Linux).
     #[error("BAR {bar} cannot be mapped: error {code}")]
     Refused {

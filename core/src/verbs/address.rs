@@ -18,6 +18,12 @@ impl Gid {
         Self(ip.octets())
     }
 
+    /// The link-local GID that follows from an Ethernet address (EUI-64: `fe80::`).
+    pub const fn link_local(mac: Mac) -> Self {
+        let [a, b, c, d, e, f] = mac.0;
+        Self([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+    }
+
     /// The IPv4 address, if the GID holds one.
     pub const fn as_v4(self) -> Option<Ipv4Addr> {
         self.as_v6().to_ipv4_mapped()
@@ -115,6 +121,12 @@ impl AddressVector {
 mod tests {
     use super::*;
     use std::string::ToString;
+
+    #[test]
+    fn the_link_local_gid_is_that_of_the_address() {
+        let gid = Gid::link_local(Mac([0x02, 0x11, 0x22, 0x33, 0x44, 0x55]));
+        assert_eq!(gid.to_string(), "fe80::11:22ff:fe33:4455");
+    }
 
     #[test]
     fn a_message_takes_one_packet_for_each_started_mtu() {

@@ -5,7 +5,7 @@ use directverbs::bnxt_re::rcfw::gid::{
 };
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
 use directverbs::bnxt_re::rcfw::path::SourceGid;
-use directverbs::verbs::{Gid, Mac};
+use directverbs::verbs::Gid;
 use zerocopy::little_endian as le;
 
 use super::config::Config;
@@ -26,7 +26,7 @@ fn tag(vlan: Option<u16>) -> Result<Option<u16>, Error> {
 
 impl<H: Host> Device<'_, H> {
     pub(super) fn add_gids(&mut self, config: &Config<'_>) -> Result<(), Error> {
-        let local = [link_local(self.mac)];
+        let local = [Gid::link_local(self.mac)];
         let gids = if config.gids.is_empty() { &local } else { config.gids };
         for (i, gid) in gids.iter().enumerate() {
             self.add_gid(*gid, config.vlans.get(i).copied().flatten())?;
@@ -102,22 +102,5 @@ impl<H: Host> Device<'_, H> {
     pub(super) fn source(&self, index: u8) -> Result<SourceGid, Error> {
         let known = self.gids.get(usize::from(index)).copied().flatten();
         known.map(|(_, source)| source).ok_or(Error::NoGid(index))
-    }
-}
-
-/// The link-local GID that follows from an Ethernet address.
-fn link_local(mac: Mac) -> Gid {
-    let [a, b, c, d, e, f] = mac.0;
-    Gid([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_link_local_gid_is_that_of_the_address() {
-        let gid = link_local(Mac([0x02, 0x11, 0x22, 0x33, 0x44, 0x55]));
-        assert_eq!(gid.0, [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x22, 0xff, 0xfe, 0x33, 0x44, 0x55]);
     }
 }

@@ -45,7 +45,7 @@ impl<const N: usize> Memory<N> {
     ///
     /// # Errors
     /// There is none, or too many pieces would be left.
-    pub(super) fn take(&self, bytes: usize, align: usize, owner: u16) -> Result<Block<'_, N>, DmaError> {
+    pub(crate) fn take(&self, bytes: usize, align: usize, owner: u16) -> Result<Block<'_, N>, DmaError> {
         if !align.is_power_of_two() {
             return Err(DmaError::Alignment(align));
         }
@@ -62,7 +62,7 @@ impl<const N: usize> Memory<N> {
     }
 
     /// Frees what drivers of the function `owner` have given up.
-    pub(super) fn reclaim(&self, owner: u16) {
+    pub(crate) fn reclaim(&self, owner: u16) {
         self.extents.lock().reclaim(owner);
     }
 }
