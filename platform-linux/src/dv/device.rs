@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use directverbs_bare::pci::NoAddress;
+use directverbs_bare::vfio;
 use directverbs_fake_uverbs::Release;
 use directverbs_linux::sysfs::Sysfs;
 use directverbs_softnic::open::{NicKind, UnknownName};
@@ -18,6 +20,8 @@ pub enum DeviceName {
     Uverbs(String),
     /// A software NIC behind a made-up kernel.
     Fake(NicKind, Release),
+    /// A PCI function of this machine, which this process brings up itself.
+    Pci(vfio::FunctionAddress),
 }
 
 impl DeviceName {
@@ -33,6 +37,7 @@ impl fmt::Display for DeviceName {
             Self::Soft(kind) => f.pad(&format!("soft:{kind}")),
             Self::Uverbs(name) => f.pad(&format!("uverbs:{name}")),
             Self::Fake(kind, release) => f.pad(&format!("fake:{kind}@{release}")),
+            Self::Pci(address) => f.pad(&format!("pci:{address}")),
         }
     }
 }
@@ -44,8 +49,8 @@ impl FromStr for DeviceName {
         let known = || {
             let soft: Vec<_> = Self::soft().map(|device| device.to_string()).collect();
             format!(
-                "there are: {}, uverbs:NAME for a device of this machine (dv devices), and fake:KIND[@KERNEL] for a \
-                 software NIC of a KIND behind a made-up kernel",
+                "there are: {}, uverbs:NAME and pci:ADDRESS for a device of this machine (dv devices), and \
+                 fake:KIND[@KERNEL] for a software NIC of a KIND behind a made-up kernel",
                 soft.join(", ")
             )
         };
@@ -58,6 +63,9 @@ impl FromStr for DeviceName {
                 .map(Self::Soft)
                 .map_err(|_| format!("no software NIC has this name; {}", known())),
             Some(("fake", name)) => fake(name),
+            Some(("pci", address)) => {
+                address.parse().map(Self::Pci).map_err(|error: NoAddress| format!("{address}: {error}"))
+            }
             _ => Err(format!("no device has this name; {}", known())),
         }
     }
@@ -84,12 +92,20 @@ pub struct Places {
     /// Folder with the devices' files
     #[arg(long, value_name = "DIR", default_value = "/dev/infiniband")]
     pub nodes: PathBuf,
+    /// Folder with the files of VFIO
+    #[arg(long, value_name = "DIR", default_value = "/dev")]
+    pub dev: PathBuf,
 }
 
 impl Places {
     /// The tree to look in.
     pub fn tree(&self) -> Sysfs {
         Sysfs::at(&self.sysfs).nodes(&self.nodes)
+    }
+
+    /// Where VFIO's files are.
+    pub fn vfio(&self) -> vfio::Places {
+        vfio::Places { sysfs: self.sysfs.clone(), dev: self.dev.clone() }
     }
 }
 
@@ -109,8 +125,11 @@ mod tests {
             "fake:ionic@6.12".parse::<DeviceName>().unwrap_err(),
             "Linux 6.12 has no driver for ionic"
         );
+        assert_eq!("pci:1:2.3".parse::<DeviceName>().unwrap().to_string(), "pci:0000:01:02.3");
+        let wrong = "pci:0".parse::<DeviceName>().unwrap_err();
+        assert_eq!(wrong, "0: not a PCI address: bus, device and function, as in 01:02.3");
         assert!("fake:ionic@5.4".parse::<DeviceName>().unwrap_err().contains("6.12, 7.2, 7.3"));
-        for wrong in ["", "bnxt_re0", "soft:", "soft:mlx5", "uverbs:", "uverbs:../null", "pci:0"] {
+        for wrong in ["", "bnxt_re0", "soft:", "soft:mlx5", "uverbs:", "uverbs:../null"] {
             let error = wrong.parse::<DeviceName>().expect_err(wrong);
             assert!(
                 error.contains("there are: soft:bnxt_re-p5, soft:bnxt_re, soft:ionic-v1, soft:ionic"),

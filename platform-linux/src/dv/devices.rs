@@ -1,6 +1,8 @@
 //! `dv devices`.
 
 use clap::Args;
+use directverbs_bare::Family;
+use directverbs_bare::vfio::{Function, Interface};
 use directverbs_linux::error::Remedy;
 use directverbs_linux::sysfs::{Device, Driver, PortInfo, SysfsError};
 use directverbs_softnic::open::{NicKind, WqeMode};
@@ -26,6 +28,7 @@ pub struct DevicesArgs {
 enum Entry {
     Soft(Soft),
     Uverbs(Uverbs),
+    Pci(Pci),
 }
 
 /// A software NIC.
@@ -42,6 +45,18 @@ struct Uverbs {
     device: String,
     #[serde(flatten)]
     found: Option<Found>,
+    /// What stands in the way of opening it.
+    obstacle: Option<String>,
+}
+
+/// A PCI function of this machine.
+#[derive(Serialize)]
+struct Pci {
+    device: String,
+    id: String,
+    family: &'static str,
+    driver: Option<String>,
+    iommu_group: Option<String>,
     /// What stands in the way of opening it.
     obstacle: Option<String>,
 }
@@ -72,8 +87,12 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
     let soft: Vec<_> = NicKind::ALL.into_iter().map(soft).collect();
     let found = Device::each(&args.places.tree());
     let uverbs = found.as_deref().unwrap_or(&[]).iter().map(|(name, device)| uverbs(name, device));
+    // Without PCI there are none.
+    let functions = Function::all(&args.places.vfio()).unwrap_or_default();
+    let pci = functions.into_iter().filter_map(|function| pci(function, &args.places));
     if args.json {
-        let all: Vec<_> = soft.into_iter().map(Entry::Soft).chain(uverbs.map(Entry::Uverbs)).collect();
+        let of_machine = uverbs.map(Entry::Uverbs).chain(pci.map(Entry::Pci));
+        let all: Vec<_> = soft.into_iter().map(Entry::Soft).chain(of_machine).collect();
         return print_json(&all);
     }
     let rows: Vec<_> = soft
@@ -93,7 +112,39 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
             text += &table(&head, &uverbs.flat_map(rows_of).collect::<Vec<_>>());
         }
     }
+    text.push('\n');
+    let rows: Vec<_> = pci.map(row_of).collect();
+    text += &if rows.is_empty() {
+        "no pci devices: the machine has no PCI function of bnxt_re or ionic\n".to_owned()
+    } else {
+        table(&["DEVICE", "ID", "FAMILY", "DRIVER", "GROUP", "OPENS"], &rows)
+    };
     print(&text)
+}
+
+/// A function that a driver of this process would take.
+fn pci(function: Function, places: &Places) -> Option<Pci> {
+    let family = Family::of(function.id)?;
+    let obstacle = function.obstacle(Interface::Either, &places.vfio()).map(|error| error.to_string());
+    Some(Pci {
+        device: DeviceName::Pci(function.address).to_string(),
+        id: format!("{:04x}:{:04x}", function.id.0, function.id.1),
+        family: family.name(),
+        driver: function.driver,
+        iommu_group: function.group,
+        obstacle,
+    })
+}
+
+fn row_of(pci: Pci) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let (driver, group) = (or_dash(pci.driver), or_dash(pci.iommu_group));
+    vec![pci.device, pci.id, pci.family.to_owned(), driver, group, opens(pci.obstacle)]
+}
+
+/// Whether it opens.
+fn opens(obstacle: Option<String>) -> String {
+    obstacle.map_or_else(|| "yes".to_owned(), |obstacle| format!("no: {obstacle}"))
 }
 
 fn soft(kind: NicKind) -> Soft {
@@ -155,7 +206,7 @@ fn obstacle(device: &Device) -> Option<String> {
 /// A row for each port; what belongs to the device is in the first.
 fn rows_of(device: Uverbs) -> Vec<Vec<String>> {
     let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-    let opens = device.obstacle.map_or_else(|| "yes".to_owned(), |obstacle| format!("no: {obstacle}"));
+    let opens = opens(device.obstacle);
     let Some(found) = device.found else {
         let dashes = std::iter::repeat_n("-".to_owned(), 8);
         return vec![std::iter::once(device.device).chain(dashes).chain([opens]).collect()];

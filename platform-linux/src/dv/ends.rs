@@ -18,19 +18,21 @@ use directverbs_workload::{JobError, Role};
 
 use crate::Failure;
 use crate::device::{DeviceName, Places};
+use crate::pci::{self, PciArgs};
 use crate::units;
 
 /// Arguments about devices and wire.
 #[derive(Args)]
 pub struct Ends {
-    /// Device that begins: soft:bnxt_re-p5, soft:bnxt_re (P7), soft:ionic-v1 or soft:ionic (version 2); uverbs:NAME for
-    /// one of this machine; fake:KIND[@KERNEL] for a software NIC behind a made-up kernel
+    /// Device that begins: soft:bnxt_re-p5, soft:bnxt_re (P7), soft:ionic-v1 or soft:ionic (version 2); uverbs:NAME or
+    /// pci:ADDRESS for one of this machine; fake:KIND[@KERNEL] for a software NIC behind a made-up kernel
     #[arg(long, value_name = "DEVICE", default_value = "soft:bnxt_re")]
     pub device: DeviceName,
     /// Device at the other end of the wire [default: as --device]
     #[arg(long, value_name = "DEVICE")]
     pub peer_device: Option<DeviceName>,
-    /// How bnxt_re send queues lay out their WQEs: static or variable [default: static; fake: as the generation has it]
+    /// How bnxt_re send queues lay out their WQEs: static or variable [default: static; fake: and
+    /// pci: as the generation has it]
     #[arg(long, value_name = "MODE")]
     pub wqe_mode: Option<WqeMode>,
     /// Port of a device of this machine
@@ -59,6 +61,8 @@ pub struct Ends {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["peer_device", "stepped"])]
     pub wire: Option<PathBuf>,
     #[command(flatten)]
+    pub pci: PciArgs,
+    #[command(flatten)]
     pub places: Places,
 }
 
@@ -75,13 +79,17 @@ impl Ends {
 
     /// Refuses arguments that the device cannot have.
     pub fn check(&self) -> Result<(), Failure> {
-        match &self.wire {
-            Some(_) if !matches!(self.device, DeviceName::Fake(..)) => Err(Failure::Usage(format!(
-                "{} needs no --wire: only fake: devices meet in a folder",
-                self.device
-            ))),
-            _ => Ok(()),
+        let device = &self.device;
+        if self.wire.is_some() && !matches!(device, DeviceName::Fake(..)) {
+            return Err(Failure::Usage(format!(
+                "{device} needs no --wire: only fake: devices meet in a folder"
+            )));
         }
+        let has_one = matches!(device, DeviceName::Pci(_));
+        if has_one && (self.device_port != 1 || self.gid_index.is_some_and(|index| index != 0)) {
+            return Err(Failure::Usage(format!("{device} has port 1 and GID 0, and no others")));
+        }
+        Ok(())
     }
 
     /// Opens both devices, joins them and runs `visit` with them.
@@ -101,8 +109,16 @@ impl Ends {
                 let (a, b) = (self.of_fake(&machine, 0)?, self.of_fake(&machine, 1)?);
                 self.judged(&machine, visit.run(a, b))
             }
+            (DeviceName::Pci(a), DeviceName::Pci(b)) if a == b => Err(Failure::Usage(format!(
+                "{} is one device: name another with --peer-device, or use --listen and --connect",
+                self.device
+            ))),
+            (DeviceName::Pci(a), DeviceName::Pci(b)) => {
+                let (of_a, of_b) = (self.pci.take(*a, &self.places)?, self.pci.take(*b, &self.places)?);
+                pci::with_both((*a, &of_a), (*b, &of_b), self.wqe_mode, visit)
+            }
             (a, b) => Err(Failure::Usage(format!(
-                "{a} and {b} have no common wire: name two of soft:, two of fake: or two of uverbs:"
+                "{a} and {b} have no common wire: name two of soft:, of fake:, of uverbs: or of pci:"
             ))),
         }
     }
@@ -113,13 +129,14 @@ impl Ends {
             (DeviceName::Soft(_), _) => "between software NICs",
             (DeviceName::Fake(..), None) => "between made-up kernels",
             (DeviceName::Fake(..), Some(_)) => "a folder",
-            (DeviceName::Uverbs(_), _) => "hardware",
+            (DeviceName::Uverbs(_) | DeviceName::Pci(_), _) => "hardware",
         }
     }
 
     /// Whether a stream to the peer's process must carry it.
     pub const fn needs_stream(&self) -> bool {
-        !matches!((&self.device, &self.wire), (DeviceName::Uverbs(_), _) | (DeviceName::Fake(..), Some(_)))
+        let wired = matches!(self.device, DeviceName::Uverbs(_) | DeviceName::Pci(_));
+        !wired && !matches!((&self.device, &self.wire), (DeviceName::Fake(..), Some(_)))
     }
 
     /// Opens the first device and runs `visit` with it. A wire that this process makes leads over `stream` or meets others in
@@ -133,6 +150,10 @@ impl Ends {
         let place = if role == Role::First { 1 } else { 2 };
         match (&self.device, stream) {
             (DeviceName::Uverbs(name), _) => Ok(visit.run(self.of_machine(name)?)),
+            (DeviceName::Pci(address), _) => {
+                let vfio = self.pci.take(*address, &self.places)?;
+                pci::with(*address, &vfio, self.wqe_mode, visit)
+            }
             (DeviceName::Soft(kind), Some(stream)) => {
                 lead_out(*kind, place, &self.options([*kind; 2])?, stream, visit)
                     .map_err(|error| Failure::Fault(error.to_string()))

@@ -12,6 +12,7 @@ mod info;
 mod latency;
 mod layout;
 mod man;
+mod pci;
 mod perf;
 mod pingpong;
 mod progress;

@@ -4,6 +4,7 @@ mod bnxt_re;
 mod facts;
 mod ionic;
 mod limits;
+mod pci;
 mod soft;
 mod uverbs;
 
@@ -16,19 +17,23 @@ use directverbs_linux::uverbs::{Fake, Linux};
 use directverbs_softnic::open::WqeMode;
 
 use crate::device::{DeviceName, Places};
+use crate::pci::PciArgs;
 use crate::{Failure, print, print_json};
 use facts::Info;
 
 /// Arguments of `dv info`.
 #[derive(Args)]
 pub struct InfoArgs {
-    /// Device: uverbs:NAME, a soft: device, or fake:KIND[@KERNEL], a software NIC behind a made-up kernel [default: all
-    /// devices of this machine; if there are none, the software NICs]
+    /// Device: uverbs:NAME, pci:ADDRESS, a soft: device, or fake:KIND[@KERNEL], a software NIC behind a made-up kernel
+    /// [default: all uverbs: devices of this machine; if there are none, the software NICs]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceName>,
-    /// How a soft:bnxt_re device lays out its WQEs: static or variable [default: static]
+    /// How a soft:bnxt_re or pci: device lays out its WQEs: static or variable [default: static; pci: as
+    /// the generation has it]
     #[arg(long, value_name = "MODE")]
     wqe_mode: Option<WqeMode>,
+    #[command(flatten)]
+    pci: PciArgs,
     #[command(flatten)]
     places: Places,
     /// Print one JSON array
@@ -72,6 +77,7 @@ fn info(args: &InfoArgs, name: &DeviceName) -> Result<Info, Failure> {
     match name {
         DeviceName::Soft(kind) => soft::info(*kind, args.wqe_mode.unwrap_or_default()),
         DeviceName::Uverbs(device) => uverbs::info(Arc::new(Linux), &args.places.tree(), device, name),
+        DeviceName::Pci(address) => pci::info(args, *address),
         DeviceName::Fake(kind, release) => {
             let machine = Machine::new(&FakeOptions::default(), &[Profile::new(*kind, *release, 1)])
                 .map_err(|error| Failure::Fault(format!("{name}: {error}")))?;
