@@ -1,42 +1,95 @@
 //! The guest's memory and interrupts: the bus of a device that is served. All `unsafe` code for memory that is shared with the
 //! guest is here.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use directverbs_softnic::bus::{Bus, BusError};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// A part of the guest's memory.
+/// A file of memory, mapped once as a whole: behind an IOMMU, its pages come and go one by one, thousands of them.
 #[derive(Debug)]
-struct Region {
-    address: u64,
+struct Backing {
+    /// Device and number of the file.
+    id: (u64, u64),
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a region is mapped memory without an owner thread; all accesses go through raw copies.
-unsafe impl Send for Region {}
+// SAFETY: mapped memory without an owner thread; all accesses go through raw copies.
+unsafe impl Send for Backing {}
 // SAFETY: as above.
-unsafe impl Sync for Region {}
+unsafe impl Sync for Backing {}
 
-impl Drop for Region {
+impl Backing {
+    fn new(file: &File) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        let len = usize::try_from(meta.len()).map_err(io::Error::other)?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping of no fixed address.
+        let base = unsafe { mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, file.as_fd(), 0)? };
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
+        Ok(Self { id: (meta.dev(), meta.ino()), base, len })
+    }
+}
+
+impl Drop for Backing {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map` with this length, and nobody reaches it any more: accesses hold the lock of the list.
+        // SAFETY: mapped by `new` with this length, and nobody reaches it any more: regions keep it.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+    }
+}
+
+/// A part of the guest's memory: `len` bytes of a file from `offset`, all of them in it.
+#[derive(Debug)]
+struct Region {
+    backing: Arc<Backing>,
+    offset: usize,
+    len: usize,
+}
+
+/// Regions by their bus addresses, which do not overlap.
+#[derive(Debug, Default)]
+struct Regions {
+    by_address: BTreeMap<u64, Region>,
+    files: Vec<Weak<Backing>>,
+}
+
+impl Regions {
+    /// The mapping of a file: one that is there, or a new one.
+    fn backing(&mut self, file: &File) -> io::Result<Arc<Backing>> {
+        let meta = file.metadata()?;
+        self.files.retain(|backing| backing.strong_count() > 0);
+        let known = self.files.iter().filter_map(Weak::upgrade);
+        let mut known = known.filter(|known| known.id == (meta.dev(), meta.ino()));
+        if let Some(known) = known.find(|known| known.len as u64 == meta.len()) {
+            return Ok(known);
+        }
+        let new = Arc::new(Backing::new(file)?);
+        self.files.push(Arc::downgrade(&new));
+        Ok(new)
+    }
+
+    /// The region that has the byte at `address`, and where in it.
+    fn find(&self, address: u64) -> Option<(&Region, usize)> {
+        let (start, region) = self.by_address.range(..=address).next_back()?;
+        let offset = usize::try_from(address - start).ok()?;
+        (offset < region.len).then_some((region, offset))
     }
 }
 
 /// What the client has shared: memory, and an event for each interrupt vector.
 #[derive(Debug, Default)]
 pub struct Guest {
-    regions: RwLock<Vec<Region>>,
+    regions: RwLock<Regions>,
     vectors: Mutex<Vec<Option<File>>>,
     notified: (Mutex<bool>, Condvar),
 }
@@ -45,20 +98,21 @@ impl Guest {
     /// Shares `len` bytes of a file from `offset` at bus address `address`.
     ///
     /// # Errors
-    /// It cannot be mapped, or overlaps what is shared already.
+    /// It cannot be mapped, is not in the file, or overlaps what is shared already.
     pub fn map(&self, file: &File, offset: u64, address: u64, len: u64) -> io::Result<()> {
-        let size = usize::try_from(len).map_err(io::Error::other)?;
-        let end = address.checked_add(len).ok_or_else(|| io::Error::other("it wraps"))?;
+        let (offset, len) = (usize::try_from(offset), usize::try_from(len));
+        let (offset, len) = (offset.map_err(io::Error::other)?, len.map_err(io::Error::other)?);
+        let last = (len as u64).checked_sub(1).and_then(|more| address.checked_add(more));
+        let last = last.ok_or_else(|| io::Error::other("no bytes, or it wraps"))?;
         let mut regions = self.regions.write().unwrap_or_else(PoisonError::into_inner);
-        if regions.iter().any(|old| address < old.address + old.len as u64 && old.address < end) {
+        if regions.find(address).is_some() || regions.by_address.range(address..=last).next().is_some() {
             return Err(io::Error::other("memory is shared at this address already"));
         }
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping of no fixed address.
-        let base =
-            unsafe { mmap(std::ptr::null_mut(), size, access, MapFlags::SHARED, file.as_fd(), offset)? };
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
-        regions.push(Region { address, base, len: size });
+        let backing = regions.backing(file)?;
+        if offset.checked_add(len).is_none_or(|end| end > backing.len) {
+            return Err(io::Error::other("it is not in the file"));
+        }
+        regions.by_address.insert(address, Region { backing, offset, len });
         Ok(())
     }
 
@@ -66,7 +120,17 @@ impl Guest {
     pub fn unmap(&self, address: u64, len: u64) {
         let end = address.saturating_add(len);
         let mut regions = self.regions.write().unwrap_or_else(PoisonError::into_inner);
-        regions.retain(|region| region.address < address || region.address + region.len as u64 > end);
+        let inside = regions.by_address.range(address..end);
+        let inside = inside.filter(|(start, region)| end - **start >= region.len as u64);
+        let inside: Vec<u64> = inside.map(|(start, _)| *start).collect();
+        for start in inside {
+            regions.by_address.remove(&start);
+        }
+    }
+
+    /// Takes back all memory.
+    pub fn unmap_all(&self) {
+        self.regions.write().unwrap_or_else(PoisonError::into_inner).by_address.clear();
     }
 
     /// Sets the events of the vectors from `start` on; no events at all take away every one.
@@ -87,7 +151,7 @@ impl Guest {
 
     /// The client is gone: nothing is shared any more.
     pub fn clear(&self) {
-        self.regions.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.unmap_all();
         lock(&self.vectors).clear();
     }
 
@@ -110,21 +174,16 @@ impl Guest {
     ) -> Result<(), BusError> {
         let error = BusError { addr, len };
         let regions = self.regions.read().unwrap_or_else(PoisonError::into_inner);
-        let find = |at: u64| {
-            regions.iter().find_map(|region| {
-                let offset = usize::try_from(at.checked_sub(region.address)?).ok()?;
-                (offset < region.len).then_some((region, offset))
-            })
-        };
         // First all pieces are looked for, so that nothing is done if one is missing.
         for check in [true, false] {
             let mut done = 0;
             while done < len {
-                let (region, offset) = find(addr.checked_add(done as u64).ok_or(error)?).ok_or(error)?;
+                let at = addr.checked_add(done as u64).ok_or(error)?;
+                let (region, offset) = regions.find(at).ok_or(error)?;
                 let piece = (region.len - offset).min(len - done);
                 if !check {
-                    // SAFETY: the offset lies in the region, which is mapped while the lock is held.
-                    then(unsafe { region.base.as_ptr().add(offset) }, done, piece);
+                    // SAFETY: the offset lies in the region, whose file is mapped while the lock is held.
+                    then(unsafe { region.backing.base.as_ptr().add(region.offset + offset) }, done, piece);
                 }
                 done += piece;
             }
@@ -227,5 +286,32 @@ mod tests {
         assert!(!outside(0x1000, 1), "only a part was named");
         guest.unmap(0x1000, 0x1000);
         assert!(outside(0x1000, 1));
+        let past = guest.map(&memory, 0x800, 0x1000, 0x1000);
+        assert!(past.is_err() && outside(0x1000, 1), "it ends behind the file");
+        assert!(guest.map(&memory, 0, 0, 0).is_err() && guest.map(&memory, 0, u64::MAX, 2).is_err());
+    }
+
+    #[test]
+    fn pages_of_a_file_come_and_go_one_by_one() {
+        let guest = Guest::default();
+        let memory = file(64 << 12);
+        // Backwards, as an IOMMU may have them.
+        for page in 0..64 {
+            guest.map(&memory, (63 - page) << 12, 1 << 32 | page << 12, 1 << 12).unwrap();
+        }
+        assert_eq!(guest.regions.read().unwrap().files.len(), 1, "the file is mapped once");
+        guest.write((1 << 32) + 0xffe, &[1, 2, 3, 4]).unwrap();
+        let mut bytes = [0; 2];
+        memory.read_exact_at(&mut bytes, (63 << 12) + 0xffe).unwrap();
+        assert_eq!(bytes, [1, 2]);
+        memory.read_exact_at(&mut bytes, 62 << 12).unwrap();
+        assert_eq!(bytes, [3, 4]);
+        guest.unmap(1 << 32 | 8 << 12, 8 << 12);
+        let reaches = |page: u64| guest.read(1 << 32 | page << 12, &mut [0; 8]).is_ok();
+        assert_eq!([7, 8, 15, 16].map(reaches), [true, false, false, true]);
+        guest.map(&memory, 0, 1 << 32 | 8 << 12, 8 << 12).unwrap();
+        assert!(reaches(15));
+        guest.unmap_all();
+        assert!(!(0..64).any(reaches));
     }
 }

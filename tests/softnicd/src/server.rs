@@ -168,8 +168,13 @@ impl ServerBackend for Client<'_> {
         file.map_or(Ok(()), |file| self.0.guest.map(&file, offset, address, size))
     }
 
-    fn dma_unmap(&mut self, _: DmaUnmapFlags, address: u64, size: u64) -> io::Result<()> {
-        self.0.guest.unmap(address, size);
+    fn dma_unmap(&mut self, flags: DmaUnmapFlags, address: u64, size: u64) -> io::Result<()> {
+        // QEMU's flag for all is another one than the crate knows; then there is no range.
+        if flags.contains(DmaUnmapFlags::UNMAP_ALL) || (address, size) == (0, 0) {
+            self.0.guest.unmap_all();
+        } else {
+            self.0.guest.unmap(address, size);
+        }
         Ok(())
     }
 
