@@ -1,7 +1,8 @@
-//! The only program of a guest: `/init` of a machine that has nothing but a kernel, its modules and this file.
+//! The first program of a guest: `/init` of a machine that has nothing but a kernel, its modules and this file.
 //!
 //! It tries `directverbs-linux` on that kernel with soft-RoCE over a virtual Ethernet interface, and says on the second
 //! serial port what held. The first one is the kernel's console. `cargo lab vm linux` starts the machine and counts.
+//! Started with `vfio`, it tries `dv`, which is beside it then, on NICs behind an IOMMU; so does `cargo lab vm vfio`.
 
 mod check;
 mod checks;
@@ -28,7 +29,9 @@ fn main() -> ExitCode {
         eprintln!("directverbs-guest: {error}");
         machine::power_off();
     }
-    let stages = checks::stages();
+    // Words of the kernel's own come first.
+    let is_vfio = std::env::args().any(|word| word == "vfio");
+    let stages = if is_vfio { checks::vfio::stages() } else { checks::stages() };
     check::plan(stages.iter().map(|stage| stage.checks.len() + stage.others).sum());
     for Stage { prepare, checks, .. } in stages {
         if check::prepare(prepare) {

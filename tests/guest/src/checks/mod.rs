@@ -18,6 +18,7 @@ mod rxe;
 mod subsystem;
 mod traffic;
 pub mod unprivileged;
+pub mod vfio;
 mod written;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

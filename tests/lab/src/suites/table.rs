@@ -151,6 +151,12 @@ pub const SUITES: &[Suite] = &[
         Run::Checks(vm::linux::suite),
     ),
     suite(
+        "vm-vfio",
+        "a guest with Debian's kernel and an IOMMU: dv over vfio-pci, its NICs over vfio-user",
+        vm::vfio::NEEDS,
+        Run::Checks(vm::vfio::suite),
+    ),
+    suite(
         "vm-unikernel",
         "guests without an operating system: our image on PC and aarch64, over vfio-user",
         vm::unikernel::NEEDS,

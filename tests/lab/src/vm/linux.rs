@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::initramfs::Initramfs;
-use super::machine::Machine;
+use super::machine::{Hardware, Machine};
 use super::modules::Modules;
 use super::outcome::{GUEST, Outcome};
 use crate::error::{Error, Result};
@@ -28,17 +28,29 @@ const BUILD_LIMIT: Duration = Duration::from_secs(600);
 /// The guest takes some seconds; a machine that is busy takes more.
 const LIMIT: Duration = Duration::from_secs(180);
 
+/// What a guest's run gives: its report, and the end of its console.
+pub type Run = fn(&Lab, &Path, &mut Step) -> Result<(Outcome, String)>;
+
 /// Runs in the foreground: progress, a table of the checks, and a closing line.
 ///
 /// # Errors
 /// The program could not be built, or the machine not be started.
 pub fn foreground(lab: &Lab) -> Result<bool> {
+    in_foreground(lab, NAME, run)
+}
+
+/// Runs a guest with Debian's kernel in the foreground.
+///
+/// # Errors
+/// Those of the run.
+pub fn in_foreground(lab: &Lab, name: &str, run: Run) -> Result<bool> {
     if setup::provide(lab, NEEDS).is_err() {
         return Ok(false);
     }
-    let log = lab.logs().join("vm-linux.log");
+    let log = lab.logs().join(format!("vm-{name}.log"));
     fs::write(&log, "").map_err(Error::file(&log))?;
-    let mut step = Step::new("vm linux");
+    let name = format!("vm {name}");
+    let mut step = Step::new(&name);
     let (outcome, console) = run(lab, &log, &mut step)?;
     step.end("ran");
     println!("{}", outcome.table());
@@ -46,7 +58,7 @@ pub fn foreground(lab: &Lab) -> Result<bool> {
     if failed > 0 {
         eprintln!("{console}");
     }
-    println!("{}", outcome.figures("vm linux"));
+    println!("{}", outcome.figures(&name));
     Ok(failed == 0)
 }
 
@@ -55,6 +67,14 @@ pub fn foreground(lab: &Lab) -> Result<bool> {
 /// # Errors
 /// As [`foreground`].
 pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
+    as_suite(checks, NAME, run)
+}
+
+/// Runs a guest with Debian's kernel as a suite.
+///
+/// # Errors
+/// Those of the run.
+pub fn as_suite(checks: &mut Checks<'_>, name: &str, run: Run) -> Result<()> {
     let (outcome, console) = run(checks.lab, &checks.log.clone(), &mut checks.step)?;
     for (name, result) in &outcome.rows {
         let result = result.as_ref().map(drop).map_err(|why| match name.as_str() {
@@ -66,7 +86,7 @@ pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
     if outcome.counts().1 > 0 {
         checks.note(&console);
     }
-    checks.note(&outcome.figures("vm linux"));
+    checks.note(&outcome.figures(&format!("vm {name}")));
     Ok(())
 }
 
@@ -79,14 +99,17 @@ fn run(lab: &Lab, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
     // The kernel opens it for the first program before anything is mounted.
     files.folder("dev");
     Modules::find(&Image::find(lab)?.folder())?.pack(&MODULES, &mut files)?;
-    let mut machine = Machine::new(lab, NAME, &files.finish())?;
+    let mut machine = Machine::new(lab, NAME, &files.finish(), &Hardware::Plain, "")?;
     let report = machine.run(log, step, LIMIT)?;
     Ok((Outcome::read(&report), machine.console()))
 }
 
-/// Builds the guest's program so that it needs no library. Only its own linking differs from the other builds: what it is
-/// made of is shared with them.
-fn build(lab: &Lab, log: &Path, step: &mut Step) -> Result<PathBuf> {
+/// Builds the first program of guests so that it needs no library. Only its own linking differs from the other builds: what
+/// it is made of is shared with them.
+///
+/// # Errors
+/// It does not compile.
+pub fn build(lab: &Lab, log: &Path, step: &mut Step) -> Result<PathBuf> {
     let mut cargo = lab.cargo();
     cargo.args(["rustc", "--package", PROGRAM, "--bin", PROGRAM, "--"]);
     cargo.args(["-Ctarget-feature=+crt-static", "-Crelocation-model=static", "-Cstrip=symbols"]);

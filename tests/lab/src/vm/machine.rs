@@ -13,10 +13,33 @@ use crate::progress::Step;
 use crate::setup::qemu::Arch;
 use crate::setup::{Image, qemu};
 
+const MEMORY: &str = "512M";
+
 /// What the kernel is told: its console; to end with the machine if it panics; and not to measure or to harden what
 /// takes time under emulation.
 const COMMAND_LINE: &str =
     "console=ttyS0 panic=-1 loglevel=5 mitigations=off nokaslr tsc=reliable no_timer_check lpj=4000000";
+
+/// What a machine has on its bus.
+#[derive(Clone, Copy, Debug)]
+pub enum Hardware<'a> {
+    /// Nothing.
+    Plain,
+    /// An IOMMU, and a function for each socket, each behind a port of PCI Express, so that each is in a group of its own.
+    /// All DMA goes through the IOMMU: QEMU tells the daemon of each page that is mapped.
+    Pci(&'a [PathBuf]),
+}
+
+/// Gives a machine a function for each socket, each behind a port of PCI Express.
+pub fn attach(command: &mut Command, sockets: &[PathBuf]) {
+    for (nth, socket) in sockets.iter().enumerate() {
+        command.arg("-device").arg(format!("pcie-root-port,id=port{nth},chassis={nth}"));
+        let socket = serde_json::json!({ "type": "unix", "path": socket });
+        let device =
+            serde_json::json!({ "driver": "vfio-user-pci", "bus": format!("port{nth}"), "socket": socket });
+        command.arg("-device").arg(device.to_string());
+    }
+}
 
 /// A machine with two serial ports: the kernel's console, and one on which the guest reports.
 #[derive(Debug)]
@@ -26,11 +49,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Debian's kernel and these first files.
+    /// Debian's kernel and these first files; `word` is what the first program is started with.
     ///
     /// # Errors
     /// Something was not set up, or a file cannot be written.
-    pub fn new(lab: &Lab, name: &str, initramfs: &[u8]) -> Result<Self> {
+    pub fn new(lab: &Lab, name: &str, initramfs: &[u8], hardware: &Hardware<'_>, word: &str) -> Result<Self> {
         let dir = lab.dir.join("vm");
         fs::create_dir_all(&dir).map_err(Error::file(&dir))?;
         let files = dir.join(format!("{name}.cpio"));
@@ -39,12 +62,24 @@ impl Machine {
         fs::write(&console, "").map_err(Error::file(&console))?;
 
         let mut command = qemu::command(lab, Arch::X86_64)?;
-        command.args(["-accel", "tcg", "-cpu", "max", "-M", "q35", "-m", "512M", "-smp", "1"]);
+        command.args(["-accel", "tcg", "-cpu", "max", "-m", MEMORY, "-smp", "1"]);
         command.args(["-nodefaults", "-nographic", "-no-reboot"]);
+        match hardware {
+            Hardware::Plain => {
+                command.args(["-M", "q35"]);
+            }
+            Hardware::Pci(sockets) => {
+                command.args(["-M", "q35,kernel-irqchip=split,memory-backend=mem"]);
+                command.arg("-object").arg(format!("memory-backend-memfd,id=mem,size={MEMORY},share=on"));
+                // Before the functions, which look for it.
+                command.args(["-device", "intel-iommu,intremap=on,caching-mode=on"]);
+                attach(&mut command, sockets);
+            }
+        }
         command.arg("-serial").arg(format!("file:{}", console.display()));
         command.args(["-serial", "stdio"]);
         command.arg("-kernel").arg(Image::find(lab)?.vmlinux()).arg("-initrd").arg(files);
-        command.args(["-append", COMMAND_LINE]);
+        command.arg("-append").arg(format!("{COMMAND_LINE} -- {word}"));
         Ok(Self { command, console })
     }
 

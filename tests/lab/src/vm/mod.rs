@@ -7,6 +7,7 @@ mod machine;
 mod modules;
 mod outcome;
 pub mod unikernel;
+pub mod vfio;
 
 use clap::Subcommand;
 
@@ -18,6 +19,8 @@ use crate::lab::Lab;
 pub enum Guest {
     /// Debian's kernel with soft-RoCE: the library against the real uverbs
     Linux,
+    /// Debian's kernel with an IOMMU: `dv` brings NICs up through VFIO
+    Vfio,
     /// No operating system: our image brings up what it finds on the PCI bus
     Unikernel(unikernel::Options),
 }
@@ -29,6 +32,7 @@ pub enum Guest {
 pub fn run(lab: &Lab, guest: &Guest) -> Result<bool> {
     match guest {
         Guest::Linux => linux::foreground(lab),
+        Guest::Vfio => vfio::foreground(lab),
         Guest::Unikernel(options) => unikernel::foreground(lab, options),
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::daemon::{self, Daemon};
+use super::machine::attach;
 use super::outcome::{GUEST, Outcome};
 use crate::checks::bare;
 use crate::error::{Error, Result};
@@ -150,12 +151,6 @@ fn machine(lab: &Lab, arch: Arch, image: &Path, sockets: &[PathBuf]) -> Result<C
     }
     command.arg("-object").arg(format!("memory-backend-memfd,id=mem,size={MEMORY},share=on"));
     command.args(["-serial", "stdio"]).arg("-kernel").arg(image);
-    for (nth, socket) in sockets.iter().enumerate() {
-        command.arg("-device").arg(format!("pcie-root-port,id=port{nth},chassis={nth}"));
-        let socket = serde_json::json!({ "type": "unix", "path": socket });
-        let device =
-            serde_json::json!({ "driver": "vfio-user-pci", "bus": format!("port{nth}"), "socket": socket });
-        command.arg("-device").arg(device.to_string());
-    }
+    attach(&mut command, sockets);
     Ok(command)
 }
