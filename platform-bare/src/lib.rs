@@ -11,7 +11,6 @@ pub mod dma;
 pub mod family;
 pub mod host;
 pub mod identity;
-pub mod ids;
 #[cfg(feature = "ionic")]
 pub mod ionic;
 pub mod lease;
