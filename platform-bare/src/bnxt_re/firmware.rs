@@ -5,6 +5,7 @@ use core::time::Duration;
 use directverbs::bnxt_re::hwrm::error::ResponseError;
 use directverbs::bnxt_re::hwrm::mailbox::{Form, Mailbox, RESPONSE_BYTES, TRIGGER, Ticket, window_words};
 use directverbs::bnxt_re::hwrm::message::Request;
+use directverbs::bnxt_re::hwrm::req_type::ReqType;
 use directverbs::bnxt_re::hwrm::version::VerGetOutput;
 use directverbs::queue::barrier;
 use zerocopy::IntoBytes;
@@ -69,13 +70,27 @@ impl<H: Host> Firmware<H> {
     /// # Errors
     /// No response, one that is none, or one that says no.
     pub fn send<R: Request>(&mut self, host: &H, request: &R, limit: Duration) -> Result<R::Response, Error> {
+        let mut request = *request;
+        let len = self.carry_out(host, R::TYPE, request.as_mut_bytes(), limit)?;
+        Ok(Ticket::response(&self.response, len))
+    }
+
+    /// [`Firmware::send`] of bytes, whose header is written here: one copy of the code for all requests. Gives the length of
+    /// the response.
+    fn carry_out(
+        &mut self,
+        host: &H,
+        req_type: ReqType,
+        request: &mut [u8],
+        limit: Duration,
+    ) -> Result<usize, Error> {
         if self.failed {
             return Err(Error::Failed);
         }
         let usual = Duration::from_millis(self.mailbox.timeout_ms().into());
         let deadline = Deadline::after(host, limit.max(usual));
         let answer = loop {
-            match self.once(host, request, deadline) {
+            match self.once(host, req_type, request, deadline) {
                 Err(Error::Response(error)) if error.is_busy() && !deadline.is_over(host) => host.delay(BUSY),
                 other => break other,
             }
@@ -86,18 +101,24 @@ impl<H: Host> Firmware<H> {
         answer
     }
 
-    fn once<R: Request>(&mut self, host: &H, request: &R, deadline: Deadline) -> Result<R::Response, Error> {
-        let form = self.mailbox.form(R::TYPE, size_of::<R>())?;
-        let (ticket, addressed) = self.mailbox.address(request, address(&self.response));
+    fn once(
+        &mut self,
+        host: &H,
+        req_type: ReqType,
+        request: &mut [u8],
+        deadline: Deadline,
+    ) -> Result<usize, Error> {
+        let form = self.mailbox.form(req_type, request.len())?;
+        let ticket = self.mailbox.address(req_type, request, address(&self.response));
         self.response.zero();
         match form {
-            Form::Window => self.write(addressed.as_bytes()),
+            Form::Window => self.write(request),
             Form::Short => {
                 // It fits: no device takes more than a page.
-                if !self.request.store_bytes(0, addressed.as_bytes()) {
+                if !self.request.store_bytes(0, request) {
                     return Err(Error::Capabilities("requests longer than a page"));
                 }
-                let short = ticket.short(size_of::<R>(), address(&self.request));
+                let short = ticket.short(request.len(), address(&self.request));
                 self.write(short.as_bytes());
             }
         }
@@ -105,12 +126,12 @@ impl<H: Host> Firmware<H> {
         match wait {
             Ok(len) => {
                 barrier::from_device();
-                Ok(Ticket::response(&self.response, len))
+                Ok(len)
             }
             Err(Wait::Response(error)) => Err(Error::of_response(error)),
             Err(Wait::Timeout(timeout)) => {
                 self.health(host).map_err(of_health)?;
-                Err(Error::NoResponse { req_type: R::TYPE, timeout })
+                Err(Error::NoResponse { req_type, timeout })
             }
         }
     }

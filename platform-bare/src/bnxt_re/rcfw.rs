@@ -9,8 +9,9 @@ use directverbs::bnxt_re::rcfw::cmdq::{Cmdq, MAILBOX, PRODUCER, Side, TRIGGER};
 use directverbs::bnxt_re::rcfw::create::Listed;
 use directverbs::bnxt_re::rcfw::event::{Completion, CreqEvent};
 use directverbs::bnxt_re::rcfw::message::{Command, CreqSize, UNIT};
+use directverbs::bnxt_re::rcfw::opcode::Opcode;
 use directverbs::queue::{Doorbell, barrier};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::area::{Areas, Shared, address, shared};
 use super::error::Error;
@@ -81,7 +82,9 @@ impl<H: Host> Rcfw<H> {
     /// # Errors
     /// No completion, one that is none, one that says no, or an event after which nothing can be trusted.
     pub fn send<C: Command>(&mut self, host: &H, command: &C) -> Result<C::Completion, Error> {
-        self.exchange(host, command, None)
+        let mut done = C::Completion::new_zeroed();
+        self.exchange(host, C::OPCODE, command.as_bytes(), None, done.as_mut_bytes())?;
+        Ok(done)
     }
 
     /// Sends a query and waits for what it tells.
@@ -95,7 +98,8 @@ impl<H: Host> Rcfw<H> {
     {
         self.side.zero();
         let side = Side { address: address(&self.side), bytes: size_of::<T>() };
-        let done = self.exchange(host, command, Some(side))?;
+        let mut done = CreqSize::new_zeroed();
+        self.exchange(host, C::OPCODE, command.as_bytes(), Some(side), done.as_mut_bytes())?;
         let (told, needed) = (done.size.get(), size_of::<T>().div_ceil(UNIT) as u32);
         let read = self.side.load::<T>(0);
         // A device that claims to have written more than the buffer holds has written elsewhere.
@@ -106,16 +110,19 @@ impl<H: Host> Rcfw<H> {
         read.ok_or(Error::Short { opcode: C::OPCODE, told, needed })
     }
 
-    fn exchange<C: Command>(
+    /// Sends a command as bytes, and waits for its completion, which goes to `done`: one copy of the code for all commands.
+    fn exchange(
         &mut self,
         host: &H,
-        command: &C,
+        opcode: Opcode,
+        command: &[u8],
         side: Option<Side>,
-    ) -> Result<C::Completion, Error> {
+        done: &mut [u8],
+    ) -> Result<(), Error> {
         if self.failed {
             return Err(Error::Failed);
         }
-        let (ticket, producer) = self.cmdq.send(command, side)?;
+        let (ticket, producer) = self.cmdq.send_bytes(opcode, command, side)?;
         barrier::to_device();
         self.registers.write32(PRODUCER, producer);
         self.registers.write32(TRIGGER, 1);
@@ -124,10 +131,10 @@ impl<H: Host> Rcfw<H> {
         let answer = match wait {
             Ok(completion) => {
                 self.cmdq.complete(&ticket);
-                ticket.check::<C>(&completion).map_err(Error::Completion)
+                ticket.accept(&completion, done).map_err(Error::Completion)
             }
             Err(Look::Error(error)) => Err(error),
-            Err(Look::Timeout(timeout)) => Err(Error::NoCompletion { opcode: C::OPCODE, timeout }),
+            Err(Look::Timeout(timeout)) => Err(Error::NoCompletion { opcode, timeout }),
         };
         self.failed = answer.as_ref().is_err_and(|error| !error.is_refusal());
         answer

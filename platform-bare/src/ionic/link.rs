@@ -1,10 +1,10 @@
 //! The device's registers: is it there, and device commands.
 
 use directverbs::ionic::devcmd::registers::{
-    COMPLETION_BYTES, DEV_CMD_COMMAND, DEV_CMD_COMPLETION, DEV_CMD_DATA, DEV_CMD_DONE, DEV_CMD_DOORBELL,
-    DEV_INFO, DONE, FwStatus, GO, SIGNATURE,
+    COMMAND_BYTES, COMPLETION_BYTES, DEV_CMD_COMMAND, DEV_CMD_COMPLETION, DEV_CMD_DATA, DEV_CMD_DONE,
+    DEV_CMD_DOORBELL, DEV_INFO, DONE, FwStatus, GO, SIGNATURE,
 };
-use directverbs::ionic::devcmd::{Command, CommandError};
+use directverbs::ionic::devcmd::{Command, CommandError, Opcode};
 
 use super::config::Config;
 use super::error::Cause;
@@ -114,13 +114,24 @@ impl<H: Host> Link<H> {
 
     /// Has the device carry out `cmd` with `data` beside it, and reads as much data as `out` has room for.
     pub fn command<C: Command>(&self, cmd: &C, data: &[u8], out: &mut [u8]) -> Result<C::Completion, Cause> {
+        Ok(C::completion(&self.carry_out(C::OPCODE, &cmd.to_bytes(), data, out)?)?)
+    }
+
+    /// [`Link::command`] of bytes: one copy of the code for all commands.
+    fn carry_out(
+        &self,
+        opcode: Opcode,
+        cmd: &[u8; COMMAND_BYTES],
+        data: &[u8],
+        out: &mut [u8],
+    ) -> Result<[u8; COMPLETION_BYTES], Cause> {
         let deadline = self.deadline();
         loop {
-            let bytes = self.command_once(cmd, data, deadline)?;
-            match C::completion(&bytes) {
-                Ok(completion) => {
+            let bytes = self.once(cmd, data, deadline)?;
+            match CommandError::check(opcode, &bytes) {
+                Ok(()) => {
                     self.bar.read_words(DEV_CMD_DATA, out);
-                    return Ok(completion);
+                    return Ok(bytes);
                 }
                 Err(error) if self.pause(deadline, &error) => {}
                 Err(error) => return Err(error.into()),
@@ -128,14 +139,14 @@ impl<H: Host> Link<H> {
         }
     }
 
-    fn command_once<C: Command>(
+    fn once(
         &self,
-        cmd: &C,
+        cmd: &[u8; COMMAND_BYTES],
         data: &[u8],
         deadline: Deadline,
     ) -> Result<[u8; COMPLETION_BYTES], Cause> {
         self.bar.write_words(DEV_CMD_DATA, data);
-        self.bar.write_words(DEV_CMD_COMMAND, &cmd.to_bytes());
+        self.bar.write_words(DEV_CMD_COMMAND, cmd);
         self.bar.write32(DEV_CMD_DONE, 0);
         // An old answer must not be taken for the new one.
         match self.bar.read32(DEV_CMD_DONE) {

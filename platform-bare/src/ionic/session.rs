@@ -1,11 +1,13 @@
 //! A device that is brought up, and its control channels. However far it has come, dropping it takes it back.
 
 use directverbs::ionic::admin::{
-    AdminCommand, CQE_STRIDE_LOG2, EQE_LOG2, EventQueue, RdmaAdminConfig, RdmaAdminQueue, STRIDE_LOG2,
+    AdminCommand, AdminOp, CQE_STRIDE_LOG2, EQE_LOG2, EventQueue, RdmaAdminConfig, RdmaAdminQueue,
+    STRIDE_LOG2,
 };
 use directverbs::ionic::cqe::AdminCqe;
 use directverbs::ionic::devcmd::registers::{
-    BAR0_BYTES, INTR_CONTROL, IntrCredits, PCI_DEVICE_PF, PCI_DEVICE_VF, PCI_VENDOR,
+    BAR0_BYTES, COMMAND_BYTES, COMPLETION_BYTES, INTR_CONTROL, IntrCredits, PCI_DEVICE_PF, PCI_DEVICE_VF,
+    PCI_VENDOR,
 };
 use directverbs::ionic::devcmd::*;
 use directverbs::queue::RingMemory;
@@ -376,15 +378,23 @@ impl<H: Host> Session<H> {
 
     /// A command through the Ethernet admin queue.
     fn admin<C: Command>(&mut self, cmd: &C) -> Result<C::Completion, Cause> {
+        Ok(C::completion(&self.admin_bytes(C::OPCODE, &cmd.to_bytes())?)?)
+    }
+
+    fn admin_bytes(
+        &mut self,
+        opcode: Opcode,
+        cmd: &[u8; COMMAND_BYTES],
+    ) -> Result<[u8; COMPLETION_BYTES], Cause> {
         let (Some(queue), Some(doorbell)) = (&mut self.channels.admin, &self.doorbell) else {
             return Err(Cause::Failed);
         };
         let deadline = self.link.deadline();
         loop {
-            queue.post(cmd, doorbell)?;
+            queue.post_bytes(cmd, doorbell)?;
             let done = self.link.wait(deadline, || Ok(queue.poll(doorbell)?))?;
-            match C::completion(&done.bytes) {
-                Ok(completion) => return Ok(completion),
+            match CommandError::check(opcode, &done.bytes) {
+                Ok(()) => return Ok(done.bytes),
                 Err(error) if self.link.pause(deadline, &error) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -396,14 +406,18 @@ impl<H: Host> Session<H> {
     /// # Errors
     /// The device refuses or has failed.
     pub fn rdma<C: AdminCommand>(&mut self, cmd: &C) -> Result<AdminCqe, Cause> {
+        self.rdma_bytes(C::OP, cmd.as_bytes())
+    }
+
+    fn rdma_bytes(&mut self, op: AdminOp, cmd: &[u8]) -> Result<AdminCqe, Cause> {
         let failed = self.has_failed();
         let (Some(queue), Some(doorbell), false) = (&mut self.channels.rdma, &self.doorbell, failed) else {
             return Err(Cause::Failed);
         };
-        if self.identity.is_none_or(|rdma| C::OP.0 >= rdma.admin_opcodes) {
+        if self.identity.is_none_or(|rdma| op.0 >= rdma.admin_opcodes) {
             return Err(Cause::Unsupported("the device does not have the command"));
         }
-        let result = queue.post(cmd, doorbell).map_err(Cause::from).and_then(|_| {
+        let result = queue.post_raw(op, cmd, doorbell).map_err(Cause::from).and_then(|_| {
             let done = self.link.wait(self.link.deadline(), || Ok(queue.poll(doorbell)?))?;
             Ok(done.result?)
         });

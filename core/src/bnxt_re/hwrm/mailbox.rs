@@ -95,23 +95,22 @@ impl Mailbox {
         Ok(if self.short || len > self.window as usize { Form::Short } else { Form::Window })
     }
 
-    /// Completes the header of a request whose response shall go to `resp_addr`. The number of requests counts those that
+    /// Writes the header of a request whose response shall go to `resp_addr`. The number of requests counts those that
     /// are sent again, too.
-    pub fn address<R: Request>(&mut self, request: &R, resp_addr: u64) -> (Ticket, R) {
-        let ticket = Ticket { req_type: R::TYPE, sequence: self.sequence };
+    pub fn address(&mut self, req_type: ReqType, request: &mut [u8], resp_addr: u64) -> Ticket {
+        let ticket = Ticket { req_type, sequence: self.sequence };
         self.sequence = self.sequence.wrapping_add(1);
         let header = HwrmCmdHdr {
-            req_type: le::U16::new(R::TYPE.0),
+            req_type: le::U16::new(req_type.0),
             cmpl_ring: le::U16::new(NONE),
             seq_id: le::U16::new(ticket.sequence),
             target_id: le::U16::new(NONE),
             resp_addr: le::U64::new(resp_addr),
         };
-        let mut addressed = *request;
-        if let Some(bytes) = addressed.as_mut_bytes().first_chunk_mut::<16>() {
+        if let Some(bytes) = request.first_chunk_mut::<16>() {
             bytes.copy_from_slice(header.as_bytes());
         }
-        (ticket, addressed)
+        ticket
     }
 }
 
@@ -178,13 +177,17 @@ impl Ticket {
     /// Copies out a response of `len` bytes, as [`Ticket::poll`] gave them. What a shorter one lacks is zero.
     pub fn response<R: Response>(memory: &RingMemory<'_>, len: usize) -> R {
         let mut response = R::ZERO;
-        let bytes = response.as_mut_bytes();
-        // The valid byte of a shorter one is no part of what it says.
-        let told = if len < bytes.len() { len - 1 } else { bytes.len() };
-        for (at, byte) in bytes.iter_mut().enumerate().take(told) {
-            *byte = memory.load(at).unwrap_or(0);
-        }
+        copy_out(memory, len, response.as_mut_bytes());
         response
+    }
+}
+
+/// Copies what a response of `len` bytes says.
+fn copy_out(memory: &RingMemory<'_>, len: usize, bytes: &mut [u8]) {
+    // The valid byte of a shorter one is no part of what it says.
+    let told = if len < bytes.len() { len.saturating_sub(1) } else { bytes.len() };
+    for (at, byte) in bytes.iter_mut().enumerate().take(told) {
+        *byte = memory.load(at).unwrap_or(0);
     }
 }
 
@@ -236,10 +239,10 @@ mod tests {
     #[test]
     fn a_request_carries_its_header() {
         let mut mailbox = Mailbox::new();
-        let mut input = FuncQcapsInput::ZERO;
-        input.fid = le::U16::new(0xffff);
-        let _ = mailbox.address(&input, 1);
-        let (ticket, sent) = mailbox.address(&input, 0x1122_3344_5566_7788);
+        let mut sent = FuncQcapsInput::ZERO;
+        sent.fid = le::U16::new(0xffff);
+        let _ = mailbox.address(ReqType::FUNC_QCAPS, sent.as_mut_bytes(), 1);
+        let ticket = mailbox.address(ReqType::FUNC_QCAPS, sent.as_mut_bytes(), 0x1122_3344_5566_7788);
         let golden = [0x15, 0, 0xff, 0xff, 1, 0, 0xff, 0xff, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11];
         assert_eq!(sent.as_bytes()[..16], golden);
         assert_eq!(sent.as_bytes()[16..18], [0xff, 0xff]);

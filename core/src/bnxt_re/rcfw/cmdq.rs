@@ -96,12 +96,24 @@ impl<'m> Cmdq<'m> {
     /// # Errors
     /// There is no room, or the command or its side buffer has no proper length.
     pub fn send<C: Command>(&mut self, command: &C, side: Option<Side>) -> Result<(Ticket, u32), SendError> {
-        let opcode = C::OPCODE;
+        self.send_bytes(C::OPCODE, command.as_bytes(), side)
+    }
+
+    /// [`Cmdq::send`] with the command as bytes.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn send_bytes(
+        &mut self,
+        opcode: Opcode,
+        command: &[u8],
+        side: Option<Side>,
+    ) -> Result<(Ticket, u32), SendError> {
         let units = |bytes: usize| match bytes.div_ceil(UNIT) {
             units @ 1..=255 => Ok(units as u8),
             _ => Err(SendError::Units { opcode, bytes }),
         };
-        let needed = units(size_of::<C>())?;
+        let needed = units(command.len())?;
         let resp_size = side.map_or(Ok(0), |side| units(side.bytes))?;
         let free = self.slots - self.used;
         if u16::from(needed) > free {
@@ -121,8 +133,7 @@ impl<'m> Cmdq<'m> {
         self.used = self.used.saturating_sub(ticket.units);
     }
 
-    fn write<C: Command>(&mut self, command: &C, ticket: &Ticket, units: u8, resp_size: u8, resp_addr: u64) {
-        let bytes = command.as_bytes();
+    fn write(&mut self, bytes: &[u8], ticket: &Ticket, units: u8, resp_size: u8, resp_addr: u64) {
         for unit in 0..units {
             let from = usize::from(unit) * UNIT;
             let mut slot: [u8; UNIT] = core::array::from_fn(|i| bytes.get(from + i).copied().unwrap_or(0));

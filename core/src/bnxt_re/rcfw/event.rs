@@ -1,6 +1,6 @@
 //! Entries of the ring of completions.
 
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::message::{
     CQ_ERROR, Command, CreqBase, CreqCqErrorNotification, CreqDone, CreqFuncEvent, CreqQpErrorNotification,
@@ -152,6 +152,16 @@ impl Ticket {
     /// # Errors
     /// It is no completion of this command, or the device says no.
     pub fn check<C: Command>(&self, completion: &Completion) -> Result<C::Completion, CompletionError> {
+        let mut done = C::Completion::new_zeroed();
+        self.accept(completion, done.as_mut_bytes())?;
+        Ok(done)
+    }
+
+    /// [`Ticket::check`] with the completion as bytes, which are written to `done`.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn accept(&self, completion: &Completion, done: &mut [u8]) -> Result<(), CompletionError> {
         let Self { opcode, cookie: sent, .. } = *self;
         if completion.cookie != sent {
             return Err(CompletionError::Cookie { opcode, sent, seen: completion.cookie });
@@ -162,7 +172,9 @@ impl Ticket {
         if completion.status != Status::SUCCESS {
             return Err(CompletionError::Refused { opcode, status: completion.status });
         }
-        C::Completion::read_from_bytes(&completion.entry)
-            .map_err(|_| CompletionError::Opcode { opcode, seen: completion.opcode })
+        for (to, from) in done.iter_mut().zip(completion.entry) {
+            *to = from;
+        }
+        Ok(())
     }
 }

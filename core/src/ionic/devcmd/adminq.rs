@@ -132,12 +132,24 @@ impl<'m> AdminQueue<'m> {
     /// # Errors
     /// The queue is full, not attached, or has failed; nothing was written or rung.
     pub fn post<C: Command, D: Doorbell>(&mut self, cmd: &C, doorbell: &D) -> Result<u16, QueueFull> {
+        self.post_bytes(&cmd.to_bytes(), doorbell)
+    }
+
+    /// [`AdminQueue::post`] with the command as bytes.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn post_bytes<D: Doorbell>(
+        &mut self,
+        cmd: &[u8; COMMAND_BYTES],
+        doorbell: &D,
+    ) -> Result<u16, QueueFull> {
         let Some((qtype, word)) = self.doorbell else { return Err(QueueFull) };
         if self.failed || self.outstanding() == self.mask {
             return Err(QueueFull);
         }
         let index = self.head;
-        if !self.commands.store_bytes(usize::from(index) * COMMAND_BYTES, &cmd.to_bytes()) {
+        if !self.commands.store_bytes(usize::from(index) * COMMAND_BYTES, cmd) {
             return Err(QueueFull);
         }
         self.head = index.wrapping_add(1) & self.mask;

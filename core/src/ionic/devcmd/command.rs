@@ -30,11 +30,9 @@ pub trait Command: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {
     /// The command failed.
     fn completion(bytes: &[u8; COMPLETION_BYTES]) -> Result<Self::Completion, CommandError> {
         const { assert!(size_of::<Self>() == COMMAND_BYTES && size_of::<Self::Completion>() == COMPLETION_BYTES) };
+        CommandError::check(Self::OPCODE, bytes)?;
         let status = Status(bytes[0]);
-        match Self::Completion::read_from_bytes(bytes) {
-            Ok(completion) if status.is_success() => Ok(completion),
-            _ => Err(CommandError { opcode: Self::OPCODE, status }),
-        }
+        Self::Completion::read_from_bytes(bytes).map_err(|_| CommandError { opcode: Self::OPCODE, status })
     }
 }
 
@@ -46,6 +44,17 @@ pub struct CommandError {
     pub opcode: Opcode,
     /// What the device said.
     pub status: Status,
+}
+
+impl CommandError {
+    /// Whether the device has carried out a command whose completion is in `bytes`.
+    ///
+    /// # Errors
+    /// It has not.
+    pub const fn check(opcode: Opcode, bytes: &[u8; COMPLETION_BYTES]) -> Result<(), Self> {
+        let status = Status(bytes[0]);
+        if status.is_success() { Ok(()) } else { Err(Self { opcode, status }) }
+    }
 }
 
 layout! {
