@@ -62,6 +62,17 @@ pub fn cycles(family: Family, operation: Operation) -> Limits {
     Limits { must, target: Bound::RatioAtMost(0.4) }
 }
 
+/// Limits of the memory for DMA, in KiB, with 64 queue pairs open.
+pub fn memory(family: Family) -> Option<Limits> {
+    match family {
+        Family::BnxtRe => at_most(16 << 10, 16 << 10),
+        Family::Ionic => at_most(4 << 10, 4 << 10),
+    }
+}
+
+/// Limits of the text and the data of an image, in KiB.
+pub const IMAGE: Limits = Limits { must: Some(Bound::OursAtMost(256.0)), target: Bound::OursAtMost(192.0) };
+
 /// Limits of the work of two threads over that of one.
 pub const SCALING: Limits = Limits { must: Some(Bound::OursAtLeast(1.9)), target: Bound::OursAtLeast(1.9) };
 

@@ -3,11 +3,13 @@
 //! `count` runs under callgrind; `report` reads what it counted and prints the table. `cargo lab bench` runs both.
 //! RESULTS.md says how the figures are taken.
 
+mod bring_up;
 mod bytes;
 mod callgrind;
 mod count;
 mod cqe;
 mod device;
+mod image;
 mod limits;
 mod memory;
 mod meter;
@@ -26,8 +28,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use bring_up::Nic;
 use bytes::Queue;
 use callgrind::Totals;
+use image::Image;
 use ours::{BnxtRe, Ionic, Ours};
 use report::{Measure, Report, Row};
 use side::Side;
@@ -51,6 +55,9 @@ enum Command {
         /// What callgrind wrote
         #[arg(long)]
         counted: PathBuf,
+        /// An image without an operating system that was built and booted; may repeat
+        #[arg(long = "image", value_name = "NAME=TEXT,DATA,BSS,MICROSECONDS")]
+        images: Vec<Image>,
         /// One JSON object instead of the table
         #[arg(long)]
         json: bool,
@@ -68,6 +75,8 @@ enum Error {
     NotCounted { path: PathBuf, name: String },
     #[error("JSON: {0}")]
     Json(#[from] serde_json::Error),
+    #[error("bringing up {nic}: {source}")]
+    BringUp { nic: &'static str, source: bring_up::Failure },
 }
 
 fn main() -> ExitCode {
@@ -89,11 +98,14 @@ fn run(command: &Command) -> Result<bool, Error> {
             count::run();
             Ok(true)
         }
-        Command::Report { counted, json } => {
+        Command::Report { counted, images, json } => {
             let text = std::fs::read_to_string(counted)
                 .map_err(|source| Error::File { path: counted.clone(), source })?;
             let not_counted = |name| Error::NotCounted { path: counted.clone(), name };
-            let report = Report::new(rows(&Totals::read(&text)).map_err(not_counted)?);
+            let mut rows = rows(&Totals::read(&text)).map_err(not_counted)?;
+            rows.extend(bring_up()?);
+            rows.extend(image::rows(images));
+            let report = Report::new(rows);
             if *json {
                 println!("{}", serde_json::to_string(&report)?);
             } else {
@@ -135,6 +147,29 @@ fn rows(totals: &Totals) -> Result<Vec<Row>, String> {
             Family::Ionic => scale::scaling(Ours::<Ionic>::new),
         };
         row("two threads over one", Measure::Scaling, (Some(c), ours), Some(limits::SCALING));
+    }
+    Ok(rows)
+}
+
+/// Rows of what it costs to bring NICs up.
+fn bring_up() -> Result<Vec<Row>, Error> {
+    let mut rows = Vec::new();
+    for family in Family::ALL {
+        let mut costs = Vec::new();
+        for nic in Nic::ALL.into_iter().filter(|nic| nic.family == family) {
+            let cost = bring_up::cost(nic).map_err(|source| Error::BringUp { nic: nic.name, source })?;
+            costs.push((nic, cost));
+        }
+        for measure in [Measure::Commands, Measure::Accesses, Measure::Kib] {
+            rows.extend(costs.iter().map(|(nic, cost)| {
+                let (what, figures, limits) = match measure {
+                    Measure::Commands => ("", (Some(nic.linux_commands.into()), cost.commands as f64), None),
+                    Measure::Accesses => ("", (None, cost.accesses as f64), None),
+                    _ => (", 64 queue pairs", (None, cost.memory as f64 / 1024.0), limits::memory(family)),
+                };
+                Row::new(family.name(), format!("{}{what}", nic.name), measure, figures, limits)
+            }));
+        }
     }
     Ok(rows)
 }
