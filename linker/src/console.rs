@@ -9,7 +9,7 @@ struct Serial;
 
 impl Write for Serial {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        text.bytes().for_each(arch::put);
+        text.bytes().for_each(|byte| arch::Serial::CONSOLE.put(byte));
         Ok(())
     }
 }

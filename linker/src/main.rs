@@ -21,6 +21,8 @@ mod memory;
 #[cfg(target_os = "none")]
 mod nics;
 #[cfg(target_os = "none")]
+mod peer;
+#[cfg(target_os = "none")]
 mod report;
 #[cfg(target_os = "none")]
 mod run;

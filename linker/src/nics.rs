@@ -1,13 +1,13 @@
 //! The NICs: each is brought up by the driver of its family, and the workload runs on every two of them.
 
 use core::fmt::Display;
-use core::net::Ipv4Addr;
 
-use directverbs::verbs::{self, Gid};
+use directverbs::verbs::{self, Gid, Mac};
 use directverbs_bare::pci::Config;
 use directverbs_bare::{Clock, Family, Host, bnxt_re, ionic};
 use directverbs_workload::{Job, Op, run_pair};
 
+use crate::peer::Peer;
 use crate::report::Report;
 
 /// Turns of each side.
@@ -62,24 +62,24 @@ impl Display for Error {
     }
 }
 
-/// The address of the `nth` NIC of this machine.
-fn gid(nth: u8) -> Gid {
-    Gid::v4(Ipv4Addr::new(10, 0, 0, nth))
-}
-
 impl<H: Host> Nic<H> {
-    /// Brings a NIC up, the `nth` of this machine.
-    pub fn open(host: H, nth: u8) -> Result<Self, Error> {
+    /// Brings a NIC up. Its address is the link-local one.
+    pub fn open(host: H) -> Result<Self, Error> {
         match family(host.config()).ok_or(Error::Unknown)? {
-            Family::BnxtRe => {
-                let config = bnxt_re::Config { gids: &[gid(nth)], ..bnxt_re::Config::default() };
-                Ok(Self::BnxtRe(bnxt_re::Nic::open(host, &config)?))
-            }
+            Family::BnxtRe => Ok(Self::BnxtRe(bnxt_re::Nic::open(host, &bnxt_re::Config::default())?)),
             Family::Ionic => {
                 let mut nic = ionic::Nic::open(host, ionic::Config::default())?;
-                nic.add_gid(gid(nth), None)?;
+                nic.add_gid(Gid::link_local(nic.mac()), None)?;
                 Ok(Self::Ionic(nic))
             }
+        }
+    }
+
+    /// Its Ethernet address.
+    pub fn mac(&self) -> Mac {
+        match self {
+            Self::BnxtRe(nic) => nic.mac(),
+            Self::Ionic(nic) => nic.mac(),
         }
     }
 
@@ -93,26 +93,55 @@ impl<H: Host> Nic<H> {
 }
 
 /// Runs each operation of the workload between two NICs.
-pub fn workload<H: Host>(report: &mut Report, clock: &impl Clock, a: &mut Nic<H>, b: &mut Nic<H>) {
+pub fn between<H: Host>(report: &mut Report<'_>, a: &mut Nic<H>, b: &mut Nic<H>) {
     match (a, b) {
-        (Nic::BnxtRe(a), Nic::BnxtRe(b)) => every_op(report, clock, &mut a.device(), &mut b.device()),
-        (Nic::BnxtRe(a), Nic::Ionic(b)) => every_op(report, clock, &mut a.device(), &mut b.device()),
-        (Nic::Ionic(a), Nic::BnxtRe(b)) => every_op(report, clock, &mut a.device(), &mut b.device()),
-        (Nic::Ionic(a), Nic::Ionic(b)) => every_op(report, clock, &mut a.device(), &mut b.device()),
+        (Nic::BnxtRe(a), Nic::BnxtRe(b)) => pair(report, &mut a.device(), &mut b.device()),
+        (Nic::BnxtRe(a), Nic::Ionic(b)) => pair(report, &mut a.device(), &mut b.device()),
+        (Nic::Ionic(a), Nic::BnxtRe(b)) => pair(report, &mut a.device(), &mut b.device()),
+        (Nic::Ionic(a), Nic::Ionic(b)) => pair(report, &mut a.device(), &mut b.device()),
     }
 }
 
-fn every_op<A, B>(report: &mut Report, clock: &impl Clock, a: &mut A, b: &mut B)
+/// Runs each operation of the workload with the NIC of another machine.
+pub fn across<H: Host>(report: &mut Report<'_>, nic: &mut Nic<H>, peer: &Peer<impl Clock>) {
+    match nic {
+        Nic::BnxtRe(nic) => side(report, &mut nic.device(), peer),
+        Nic::Ionic(nic) => side(report, &mut nic.device(), peer),
+    }
+}
+
+/// What is done with an operation.
+fn job(op: Op) -> Job {
+    let size = if op.is_atomic() { 8 } else { 1000 };
+    Job { op, size, iterations: ITERATIONS, ..Job::default() }
+}
+
+fn pair<A, B>(report: &mut Report<'_>, a: &mut A, b: &mut B)
 where
     A: verbs::Device,
     B: verbs::Device,
     A::Error: Display,
     B::Error: Display,
 {
+    report.plan(Op::ALL.len());
     for op in Op::ALL {
-        let size = if op.is_atomic() { 8 } else { 1000 };
-        let job = Job { op, size, iterations: ITERATIONS, ..Job::default() };
+        report.check(format_args!("workload-{op}"), |report| {
+            run_pair(a, b, &job(op), &mut |_| report.verified()).map(drop)
+        });
+    }
+}
+
+fn side<D: verbs::Device>(report: &mut Report<'_>, device: &mut D, peer: &Peer<impl Clock>)
+where
+    D::Error: Display,
+{
+    report.plan(Op::ALL.len());
+    let mac = device.port().mac;
+    for op in Op::ALL {
         let name = format_args!("workload-{op}");
-        report.check(clock, name, || run_pair(a, b, &job, &mut |_| {}).map(drop));
+        // After a failure the two are not in step any more.
+        if !report.check(name, |report| peer.run(report, device, &job(op), mac)) {
+            break;
+        }
     }
 }

@@ -13,10 +13,13 @@ use crate::console::say;
 use crate::copier;
 use crate::memory;
 use crate::nics::{self, Nic};
+use crate::peer::Peer;
 use crate::report::Report;
 
 /// NICs that are tried together.
 const NICS: usize = 2;
+/// Checks of every machine: the bus, the functions on it, their end, and that nothing is left behind.
+const CHECKS: usize = 4;
 
 /// Tries everything that is there. `true` if all held.
 pub fn run(machine: &Machine) -> bool {
@@ -24,11 +27,12 @@ pub fn run(machine: &Machine) -> bool {
     let memory = unsafe { memory::pool() };
     let free = memory.free();
     let clock = machine.clock();
-    let mut report = Report::default();
+    let mut report = Report::new(machine);
+    report.plan(CHECKS);
     say(format_args!("unikernel: {}, {} KiB for DMA", machine.name(), free.0 >> 10));
-    report.check(clock, format_args!("pci"), || list(machine));
+    report.check(format_args!("pci"), |_| list(machine));
     let mut nics: Vec<_, NICS> = Vec::new();
-    report.check(clock, format_args!("functions"), || {
+    report.check(format_args!("functions"), |_| {
         pci::walk(machine.access(), |step| {
             let Step::Function(function, Header::Endpoint) = step else { return Ok(()) };
             let is_copier = function.id() == Some(copier::ID);
@@ -41,18 +45,23 @@ pub fn run(machine: &Machine) -> bool {
             if is_copier {
                 return copier::copy(&host).map_err(Failure::Copy);
             }
-            let nth = nics.len() as u8 + 1;
-            say(format_args!("{} is NIC {nth}", function.address()));
-            nics.push(Nic::open(host, nth).map_err(Failure::Nic)?).map_err(|_| Failure::Many)
+            let address = function.address();
+            let nic = Nic::open(host).map_err(Failure::Nic)?;
+            say(format_args!("{address} is {}", nic.mac()));
+            nics.push(nic).map_err(|_| Failure::Many)
         })
     });
-    if let [a, b] = nics.as_mut_slice() {
-        nics::workload(&mut report, clock, a, b);
+    match nics.as_mut_slice() {
+        _ if !report.holds() => {}
+        [a, b] => nics::between(&mut report, a, b),
+        // A NIC alone has the other in another machine.
+        [nic] => nics::across(&mut report, nic, &Peer::open(clock)),
+        _ => {}
     }
-    report.check(clock, format_args!("close"), || {
+    report.check(format_args!("close"), |_| {
         nics.into_iter().try_for_each(|nic| nic.close().map_err(Failure::Nic))
     });
-    report.check(clock, format_args!("memory"), || {
+    report.check(format_args!("memory"), |_| {
         let left = memory.free();
         if left == free { Ok(()) } else { Err(Failure::Lost(free.0 - left.0)) }
     });

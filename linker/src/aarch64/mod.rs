@@ -15,9 +15,8 @@ use directverbs_bare::mmio::Mmio;
 use directverbs_bare::pci::{Ecam, Windows};
 
 use clock::Counter;
-pub use serial::put;
+pub use serial::Serial;
 
-const SERIAL: Range<usize> = 0x0900_0000..0x0900_1000;
 const PCI_REGISTERS: Range<u64> = 0x1000_0000..0x3eff_0000;
 const ECAM: Range<usize> = 0x3f00_0000..0x4000_0000;
 
@@ -92,5 +91,6 @@ fn halt() -> ! {
 
 /// Where the boot code goes on.
 extern "C" fn start() -> ! {
+    Serial::CONSOLE.open();
     exit(crate::run::run(&Machine::new()))
 }

@@ -22,10 +22,11 @@ const DONE: u32 = 1 << 5;
 const USUAL_HZ: u64 = 2_000_000_000;
 const PATIENCE: u32 = 10_000_000;
 
-/// The counter, and its speed.
+/// The counter: its speed, and where it was when it was measured, which is time 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Tsc {
     hz: u64,
+    zero: u64,
 }
 
 fn ticks() -> u64 {
@@ -36,6 +37,7 @@ fn ticks() -> u64 {
 impl Tsc {
     /// Measures how fast it counts.
     pub fn measured() -> Self {
+        let zero = ticks();
         let (get, set) = (
             |port| ports().input(port, Width::Byte),
             |port, value| {
@@ -50,13 +52,13 @@ impl Tsc {
         let began = ticks();
         let done = (0..PATIENCE).any(|_| get(CONTROL) & DONE != 0);
         let hz = (ticks() - began) * TIMER_HZ / COUNTS;
-        Self { hz: if done && hz > 0 { hz } else { USUAL_HZ } }
+        Self { hz: if done && hz > 0 { hz } else { USUAL_HZ }, zero }
     }
 }
 
 impl Clock for Tsc {
     fn now_ns(&self) -> u64 {
-        (u128::from(ticks()) * 1_000_000_000 / u128::from(self.hz)) as u64
+        (u128::from(ticks() - self.zero) * 1_000_000_000 / u128::from(self.hz)) as u64
     }
 
     fn relax(&self) {

@@ -9,7 +9,7 @@ use directverbs_bare::identity::Mapped;
 use directverbs_bare::pci::{Instructions, PortIo, Ports, Width, Windows};
 
 use clock::Tsc;
-pub use serial::put;
+pub use serial::Serial;
 
 const GIB: u64 = 1 << 30;
 /// Where QEMU's `isa-debug-exit` takes the exit status, if it is there: a value `v` becomes status `2 v + 1`.
@@ -37,10 +37,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    fn new() -> Self {
+    fn new(clock: Tsc) -> Self {
         let above = 4 * GIB..boot::mapped_gib() * GIB;
         Self {
-            clock: Tsc::measured(),
+            clock,
             access: Ports::new(ports()),
             mapped: Mapped { windows: Windows { narrow: BELOW, wide: above.clone() }, distance: 0 },
             // The upper half of what is mapped, far from memory above 4 GiB.
@@ -85,7 +85,8 @@ pub fn exit(passed: bool) -> ! {
 
 /// Where the boot code goes on.
 extern "C" fn start() -> ! {
-    serial::open();
+    let clock = Tsc::measured();
+    Serial::CONSOLE.open();
     traps::install();
-    exit(crate::run::run(&Machine::new()))
+    exit(crate::run::run(&Machine::new(clock)))
 }

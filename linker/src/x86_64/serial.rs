@@ -1,4 +1,4 @@
-//! The first serial port.
+//! The serial ports. Their FIFOs stay off, as after reset: to switch them on would clear what has come already.
 //!
 //! Source: National Semiconductor PC16550D data sheet.
 
@@ -6,32 +6,55 @@ use directverbs_bare::pci::{PortIo, Width};
 
 use super::ports;
 
-const PORT: u16 = 0x3f8;
-const INTERRUPTS: u16 = PORT + 1;
-const FIFOS: u16 = PORT + 2;
-const LINE: u16 = PORT + 3;
-const MODEM: u16 = PORT + 4;
-const STATUS: u16 = PORT + 5;
+const INTERRUPTS: u16 = 1;
+const LINE: u16 = 3;
+const MODEM: u16 = 4;
+const STATUS: u16 = 5;
+const HAS_BYTE: u32 = 1;
 const CAN_TAKE: u32 = 1 << 5;
+/// What a port reads as that is not there.
+const NOTHING: u32 = 0xff;
 /// Looks at a port that takes nothing, before a byte is given up: there may be none.
 const PATIENCE: u32 = 100_000;
 
-/// 115200 bits a second, 8 data bits, no parity, no interrupts.
-pub fn open() {
-    let set = |port, value| ports().output(port, Width::Byte, value);
-    set(INTERRUPTS, 0);
-    set(LINE, 0x80); // the next two are the divisor
-    set(PORT, 1);
-    set(INTERRUPTS, 0);
-    set(LINE, 0x03);
-    set(FIFOS, 0x07);
-    set(MODEM, 0x03);
-}
+/// A serial port.
+#[derive(Clone, Copy, Debug)]
+pub struct Serial(u16);
 
-/// Sends a byte.
-pub fn put(byte: u8) {
-    let can_take = || ports().input(STATUS, Width::Byte) & CAN_TAKE != 0;
-    if (0..PATIENCE).any(|_| can_take()) {
-        ports().output(PORT, Width::Byte, byte.into());
+impl Serial {
+    /// The first: whoever runs the image reads it.
+    pub const CONSOLE: Self = Self(0x3f8);
+    /// The second: another machine is at its other end.
+    pub const PEER: Self = Self(0x2f8);
+
+    fn set(self, register: u16, value: u32) {
+        ports().output(self.0 + register, Width::Byte, value);
+    }
+
+    fn status(self) -> u32 {
+        ports().input(self.0 + STATUS, Width::Byte)
+    }
+
+    /// 115200 bits a second, 8 data bits, no parity, no interrupts.
+    pub fn open(self) {
+        self.set(INTERRUPTS, 0);
+        self.set(LINE, 0x80); // the next two are the divisor
+        self.set(0, 1);
+        self.set(INTERRUPTS, 0);
+        self.set(LINE, 0x03);
+        self.set(MODEM, 0x03);
+    }
+
+    /// Sends a byte.
+    pub fn put(self, byte: u8) {
+        if (0..PATIENCE).any(|_| self.status() & CAN_TAKE != 0) {
+            self.set(0, byte.into());
+        }
+    }
+
+    /// The next byte that has come.
+    pub fn get(self) -> Option<u8> {
+        let has = matches!(self.status(), status if status != NOTHING && status & HAS_BYTE != 0);
+        has.then(|| ports().input(self.0, Width::Byte) as u8)
     }
 }

@@ -39,7 +39,7 @@ mod stream;
 mod turn;
 mod wr_id;
 
-pub use contact::Contact;
+pub use contact::{CONTACT_BYTES, Contact};
 pub use error::{DataError, Error, Outstanding, PairError};
 pub use job::{BEFORE_ECHO, Job, JobError, MAX_BATCH, MAX_INLINE, MAX_SGES, MAX_SIZE, Op, UnknownOp};
 pub use pair::{PairReport, Party, run_pair, run_side, run_stream};

@@ -48,6 +48,11 @@ impl<D: Device> Side<D> {
     /// # Errors
     /// What went wrong. The side goes no further then.
     pub fn step(&mut self, dev: &mut D, observe: &mut impl FnMut(Sample)) -> Result<Step, Error<D::Error>> {
+        self.step_dyn(dev, observe)
+    }
+
+    /// [`Side::step`], once for all kinds of `observe`.
+    fn step_dyn(&mut self, dev: &mut D, observe: &mut dyn FnMut(Sample)) -> Result<Step, Error<D::Error>> {
         let mut busy = false;
         for cq in 0..self.cqs.len() {
             let mut completions = [WorkCompletion::default(); 16];
@@ -87,7 +92,7 @@ impl<D: Device> Side<D> {
     }
 
     /// Goes on to the next stage, if the present one is over.
-    fn advance(&mut self, dev: &mut D, observe: &mut impl FnMut(Sample)) -> Result<bool, Error<D::Error>> {
+    fn advance(&mut self, dev: &mut D, observe: &mut dyn FnMut(Sample)) -> Result<bool, Error<D::Error>> {
         if !self.awaited.is_empty() {
             return Ok(false);
         }
@@ -114,7 +119,7 @@ impl<D: Device> Side<D> {
         Ok(true)
     }
 
-    fn observe(&self, observe: &mut impl FnMut(Sample)) {
+    fn observe(&self, observe: &mut dyn FnMut(Sample)) {
         let ns = self.patience.last_completion_ns.saturating_sub(self.turn_began_ns);
         let iteration = if self.job.op.fetches() { self.sent_turns } else { self.received_turns };
         observe(Sample { iteration, ns, verified_bytes: self.report.verified_bytes });
@@ -123,7 +128,7 @@ impl<D: Device> Side<D> {
     fn take(
         &mut self,
         completion: &WorkCompletion,
-        observe: &mut impl FnMut(Sample),
+        observe: &mut dyn FnMut(Sample),
     ) -> Result<(), Error<D::Error>> {
         let (qp, wr) = (self.contact().qp, WrId(completion.wr_id));
         if completion.status != WcStatus::Success {
@@ -178,7 +183,7 @@ impl<D: Device> Side<D> {
         &mut self,
         wr: WrId,
         completion: &WorkCompletion,
-        observe: &mut impl FnMut(Sample),
+        observe: &mut dyn FnMut(Sample),
     ) -> Result<(), Error<D::Error>> {
         let message = self.arrived;
         self.check_receive(completion, message).map_err(self.data_error(wr))?;

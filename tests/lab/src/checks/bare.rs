@@ -26,31 +26,51 @@ const CRATES: &[(&str, &str, bool)] = &[
     ("directverbs-workload", "", false),
 ];
 
-/// Checks each of them for both targets. No code is made of it: the image, which is, has all of them.
+/// Checks each of them, and the example of a program, for both targets. No code is made of it: the image, which is, has all of them.
 ///
 /// # Errors
 /// The standard library's source is not there.
 pub fn run(checks: &mut Checks<'_>) -> Result<()> {
     let library = rust_source(checks.lab)?;
     for &(package, features, alloc) in CRATES {
-        let mut command = cargo(checks.lab, "check", &library, &TARGETS, alloc);
+        let mut command =
+            cargo(checks.lab, "check", &library, &TARGETS, if alloc { &Std::ALLOC } else { &Std::CORE });
         command.args(["--package", package, "--no-default-features", "--features", features]);
         let checked = checks.succeed(&mut command).map(drop);
         checks.count(&format!("{package} [{features}] for {}", TARGETS.join(" and ")), checked);
     }
+    let mut command = cargo(checks.lab, "check", &library, &TARGETS, &Std::CORE);
+    command.args(["--package", "directverbs-unikernel", "--example", "smallest"]);
+    let checked = checks.succeed(&mut command).map(drop);
+    checks.count(&format!("the smallest program for {}", TARGETS.join(" and ")), checked);
     Ok(())
 }
 
+/// What is built of the standard library, and how.
+#[derive(Debug)]
+pub struct Std {
+    crates: &'static str,
+    features: &'static str,
+}
+
+impl Std {
+    /// No allocator.
+    pub const CORE: Self = Self { crates: "core,compiler_builtins", features: "compiler-builtins-mem" };
+    /// An allocator, too.
+    pub const ALLOC: Self = Self { crates: "core,alloc,compiler_builtins", ..Self::CORE };
+    /// No allocator, and smaller rather than faster.
+    pub const SMALL: Self = Self { features: "compiler-builtins-mem,optimize_for_size", ..Self::CORE };
+}
+
 /// Cargo's command `what`, `build` or `check`, for bare targets.
-pub fn cargo(lab: &Lab, what: &str, library: &Path, targets: &[&str], alloc: bool) -> Command {
+pub fn cargo(lab: &Lab, what: &str, library: &Path, targets: &[&str], std: &Std) -> Command {
     let mut command = lab.cargo();
     command.arg(what);
-    let libraries = if alloc { "core,alloc,compiler_builtins" } else { "core,compiler_builtins" };
     // Both variables unlock what a stable toolchain locks: building the standard library, from source elsewhere.
     command.env("RUSTC_BOOTSTRAP", "1").env("__CARGO_TESTS_ONLY_SRC_ROOT", library);
     // Build scripts look at the first variable, so artifacts are kept apart from those of other builds.
     command.args(targets.iter().flat_map(|target| ["--target", target]));
     command.arg("--target-dir").arg(lab.dir.join("bare"));
-    command.arg(format!("-Zbuild-std={libraries}")).arg("-Zbuild-std-features=compiler-builtins-mem");
+    command.arg(format!("-Zbuild-std={}", std.crates)).arg(format!("-Zbuild-std-features={}", std.features));
     command
 }

@@ -12,13 +12,19 @@ use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::process::{spelled, succeed};
 use crate::progress::Step;
+use crate::setup::qemu::Arch;
 use crate::setup::{self, Need, providers};
 use crate::suites::Checks;
+use crate::vm::image::{self, Sizes};
+use crate::vm::{daemon, unikernel};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// What a measurement cannot do without.
-pub const NEEDS: &[Need] = &[Need::Valgrind, Need::Providers];
+pub const NEEDS: &[Need] = &[Need::Compilers, Need::RustSource, Need::Valgrind, Need::Providers, Need::Qemu];
+
+/// The NICs that are on the bus of an image whose start is measured: one of each family.
+const NICS: [&str; 2] = ["bnxt_re", "ionic"];
 
 /// Measures and prints the table. `Ok(false)` says that a must was missed.
 ///
@@ -37,7 +43,8 @@ pub fn bench(lab: &Lab, json: bool) -> Result<bool> {
     let mut step = Step::aside("bench");
     succeed(&mut build(lab), &log, &mut step, LIMIT)?;
     succeed(&mut count(lab)?, &log, &mut step, LIMIT)?;
-    let mut report = report(lab)?;
+    let images = images(lab, &log, &mut step)?;
+    let mut report = report(lab, &images)?;
     if json {
         report.arg("--json");
     }
@@ -55,7 +62,8 @@ pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
     let lab = checks.lab;
     checks.succeed(&mut build(lab))?;
     checks.succeed(&mut count(lab)?)?;
-    let output = measured(report(lab)?.arg("--json"))?;
+    let images = images(lab, &checks.log.clone(), &mut checks.step)?;
+    let output = measured(report(lab, &images)?.arg("--json"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     checks.note(&text);
     for (name, outcome) in verdicts(&text)? {
@@ -80,10 +88,23 @@ fn count(lab: &Lab) -> Result<Command> {
     Ok(command)
 }
 
+/// Builds and boots the image for each processor, and gives its figures as the report takes them.
+fn images(lab: &Lab, log: &Path, step: &mut Step) -> Result<Vec<String>> {
+    daemon::build(lab, log, step)?;
+    let mut images = Vec::new();
+    for arch in Arch::ALL {
+        let sizes = Sizes::read(&image::build(lab, arch, log, step)?)?;
+        let micros = unikernel::first_verified(lab, arch, NICS, log, step)?;
+        images.push(format!("{}={},{},{micros}", arch.name(), sizes.loaded, sizes.zeros));
+    }
+    Ok(images)
+}
+
 /// The rest, and the table.
-fn report(lab: &Lab) -> Result<Command> {
+fn report(lab: &Lab, images: &[String]) -> Result<Command> {
     let mut command = program(lab)?;
     command.arg("report").arg("--counted").arg(counted(lab));
+    command.args(images.iter().flat_map(|image| ["--image", image]));
     Ok(command)
 }
 

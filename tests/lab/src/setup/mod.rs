@@ -30,6 +30,8 @@ pub enum Need {
     Clang,
     /// Wireshark without a window.
     Tshark,
+    /// The command that makes network interfaces.
+    Ip,
     /// The standard library's source, to build `core` for the bare targets.
     RustSource,
     /// valgrind, whose callgrind counts instructions.
@@ -48,10 +50,11 @@ pub enum Need {
 
 impl Need {
     /// All.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Compilers,
         Self::Clang,
         Self::Tshark,
+        Self::Ip,
         Self::RustSource,
         Self::Valgrind,
         Self::RdmaCore,
@@ -67,6 +70,7 @@ impl Need {
             Self::Compilers => "C and C++ compilers",
             Self::Clang => "clang",
             Self::Tshark => "tshark",
+            Self::Ip => "ip",
             Self::RustSource => "Rust library source",
             Self::Valgrind => "valgrind",
             Self::RdmaCore => "rdma-core headers",
@@ -83,6 +87,7 @@ impl Need {
             Self::Compilers => found("gcc") && found("g++"),
             Self::Clang => found("clang") && found("clang++"),
             Self::Tshark => found("tshark"),
+            Self::Ip => found("ip"),
             Self::RustSource => rust_source(lab).is_ok(),
             Self::Valgrind => found("valgrind"),
             Self::RdmaCore => rdma_core(lab).join(".complete").exists(),
@@ -98,6 +103,7 @@ impl Need {
             Self::Compilers => apt::install(lab, &["gcc", "g++", "libc6-dev"], step),
             Self::Clang => apt::install(lab, &["clang"], step),
             Self::Tshark => apt::install(lab, &["tshark"], step),
+            Self::Ip => apt::install(lab, &["iproute2"], step),
             Self::Valgrind => apt::install(lab, &["valgrind"], step),
             Self::RustSource => {
                 let to = rust_source_dir(lab)?;

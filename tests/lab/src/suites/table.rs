@@ -33,7 +33,7 @@ pub const SUITES: &[Suite] = &[
     suite(
         "softnic",
         "the software NICs: RoCE engine, front ends, in-process platforms, the vfio-user daemon",
-        &[Need::Tshark],
+        &[Need::Tshark, Need::Ip],
         Run::Tests(&[
             "--workspace",
             "--test",
@@ -45,7 +45,7 @@ pub const SUITES: &[Suite] = &[
             "--test",
             "pci_*",
             "--test",
-            "softnicd",
+            "softnicd*",
             "--",
             "--include-ignored",
         ]),

@@ -40,17 +40,18 @@ pub fn build(lab: &Lab, log: &Path, step: &mut Step) -> Result<()> {
 }
 
 impl Daemon {
-    /// Starts it with NICs of these kinds, on one wire. It prints the drivers' commands to a file in the lab's logs.
+    /// Starts it with NICs of these kinds, on one wire, and with further `arguments`. It prints the drivers' commands to a file
+    /// in the lab's logs.
     ///
     /// # Errors
     /// It ends, or does not listen in time.
-    pub fn start(lab: &Lab, name: &str, nics: &[String]) -> Result<Self> {
+    pub fn start(lab: &Lab, name: &str, nics: &[&str], arguments: &[&str]) -> Result<Self> {
         let folder = tempfile::tempdir().map_err(Error::file(&std::env::temp_dir()))?;
         let sockets: Vec<_> = (0..nics.len()).map(|nth| folder.path().join(nth.to_string())).collect();
         let log = lab.logs().join(format!("vm-{name}-softnicd.log"));
         let out = File::create(&log).map_err(Error::file(&log))?;
         let mut command = Command::new(lab.target.join("debug").join(PROGRAM));
-        command.arg("--trace");
+        command.arg("--trace").args(arguments);
         for (nic, socket) in nics.iter().zip(&sockets) {
             command.arg("--nic").arg(format!("{nic}={}", socket.display()));
         }

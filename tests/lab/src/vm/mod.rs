@@ -1,6 +1,8 @@
 //! Virtual machines: guests that try the library on kernels and devices that this machine does not have.
 
-mod daemon;
+mod apart;
+pub mod daemon;
+pub mod image;
 mod initramfs;
 pub mod linux;
 mod machine;

@@ -1,4 +1,5 @@
-//! What a guest reports, line by line. The guest's side: `tests/guest/src/check.rs`.
+//! What a guest reports, line by line. The guests' side: `tests/guest/src/check.rs` and
+//! `linker/src/report.rs`.
 
 /// What every line begins with.
 const MARK: &str = "directverbs-guest:";
@@ -14,13 +15,15 @@ pub type Row = (String, Result<String, String>);
 pub struct Outcome {
     /// Checks, in the order in which they ran, with why they failed.
     pub rows: Vec<Row>,
+    /// Time from the guest's start to the first data that a NIC brought and that were verified, in microseconds, if it says so.
+    pub first_verified: Option<u64>,
 }
 
 impl Outcome {
     /// Reads a report. What does not say how it ended counts as failed.
     pub fn read(text: &str) -> Self {
         let (mut rows, mut planned, mut ended) = (Vec::<Row>::new(), None, false);
-        let mut begun = None;
+        let (mut begun, mut first_verified) = (None, None);
         for line in text.lines().filter_map(|line| line.trim_end().strip_prefix(MARK)) {
             let mut words = line.trim_start().splitn(3, ' ');
             let (word, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -30,6 +33,7 @@ impl Outcome {
             };
             match word {
                 "plan" => planned = name.parse::<usize>().ok(),
+                "first-verified" => first_verified = name.parse().ok(),
                 "begin" => begun = Some(name.to_owned()),
                 "passed" => ends(Ok(words.next().unwrap_or_default().to_owned())),
                 "failed" => ends(Err(words.next().unwrap_or("it does not say why").to_owned())),
@@ -49,7 +53,7 @@ impl Outcome {
             };
             rows.push((GUEST.into(), Err(why)));
         }
-        Self { rows }
+        Self { rows, first_verified }
     }
 
     /// Checks that held, and that did not.
@@ -70,7 +74,10 @@ impl Outcome {
             Ok(time) => format!("passed  {time:>8}  {name}"),
             Err(why) => format!("FAILED  {name}\n        {why}"),
         });
-        lines.collect::<Vec<_>>().join("\n")
+        let verified = self.first_verified.map(|micros| {
+            format!("first verified completion {}.{:03} ms after the start", micros / 1000, micros % 1000)
+        });
+        lines.chain(verified).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -84,6 +91,7 @@ directverbs-guest: begin a::one\r
 something else\r
 directverbs-guest: passed a::one 12 ms\r
 directverbs-guest: begin a::two\r
+directverbs-guest: first-verified 7000 us\r
 directverbs-guest: failed a::two 1 is not 2\r
 directverbs-guest: end\r
 ";
@@ -92,7 +100,10 @@ directverbs-guest: end\r
     fn a_report_is_counted_and_shown() {
         let outcome = Outcome::read(REPORT);
         assert_eq!(outcome.figures("vm linux"), "vm linux: 2 checks, 1 passed, 1 failed");
-        assert_eq!(outcome.table(), "passed     12 ms  a::one\nFAILED  a::two\n        1 is not 2");
+        assert_eq!(outcome.first_verified, Some(7000));
+        let table = "passed     12 ms  a::one\nFAILED  a::two\n        1 is not 2\n\
+                     first verified completion 7.000 ms after the start";
+        assert_eq!(outcome.table(), table);
     }
 
     #[test]
@@ -107,6 +118,14 @@ directverbs-guest: end\r
         let began = ("a::two".to_owned(), Err("began and did not end".to_owned()));
         assert_eq!(at("directverbs-guest: failed"), [began, missing("it ended after 2 of 2 checks")]);
         assert_eq!(at("directverbs-guest: begin a::two"), [missing("it ended after 1 of 2 checks")]);
+    }
+
+    #[test]
+    fn a_plan_may_grow() {
+        let outcome = Outcome::read(
+            "directverbs-guest: plan 1\ndirectverbs-guest: passed a\ndirectverbs-guest: plan 3\n",
+        );
+        assert_eq!(outcome.rows[1], ("the guest".into(), Err("it ended after 1 of 3 checks".into())));
     }
 
     #[test]

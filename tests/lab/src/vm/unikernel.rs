@@ -1,32 +1,25 @@
 //! `cargo lab vm unikernel`: our image as the only program of a guest, with software NICs on its PCI bus.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::daemon::{self, Daemon};
-use super::machine::attach;
 use super::outcome::{GUEST, Outcome};
-use crate::checks::bare;
+use super::{apart, image};
 use crate::error::{Error, Result};
 use crate::lab::Lab;
-use crate::process::{self, succeed, tail};
+use crate::process::{self, tail};
 use crate::progress::Step;
-use crate::setup::qemu::{self, Arch};
-use crate::setup::{self, Need, rust_source};
+use crate::setup::qemu::Arch;
+use crate::setup::{self, Need};
 use crate::suites::Checks;
 
 /// What the guest cannot run without.
-pub const NEEDS: &[Need] = &[Need::Compilers, Need::RustSource, Need::Qemu];
+pub const NEEDS: &[Need] = image::NEEDS;
 
-const PACKAGE: &str = "directverbs-unikernel";
-const PROGRAM: &str = "unikernel";
-const MEMORY: &str = "256M";
-
-const BUILD_LIMIT: Duration = Duration::from_secs(900);
 /// The guest takes a second; a machine that is busy takes more.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -39,11 +32,15 @@ pub struct Options {
     /// NICs on its bus, as softnicd calls them; all on one wire
     #[arg(long = "nic", value_delimiter = ',', default_value = "ionic,ionic-v1")]
     nics: Vec<String>,
+    /// Two guests, each with one of the NICs, across a wire
+    #[arg(long)]
+    apart: bool,
 }
 
 impl Options {
     fn name(&self) -> String {
-        format!("unikernel-{}-{}", self.arch.name(), self.nics.join("-"))
+        let joined = if self.apart { "-to-" } else { "-" };
+        format!("unikernel-{}-{}", self.arch.name(), self.nics.join(joined))
     }
 }
 
@@ -58,9 +55,22 @@ const BUSES: [[&str; 2]; 7] = [
     ["ionic", "bnxt_re"],
 ];
 
+/// The pairs of guests of the suite: what each has.
+const APART: [[&str; 2]; 6] = [
+    ["bnxt_re-p5", "bnxt_re-p5"],
+    ["bnxt_re", "bnxt_re"],
+    ["ionic-v1", "ionic-v1"],
+    ["ionic", "ionic"],
+    ["bnxt_re", "ionic-v1"],
+    ["ionic", "bnxt_re-p5"],
+];
+
 fn all() -> impl Iterator<Item = Options> {
-    let options = |arch, nics: [&str; 2]| Options { arch, nics: nics.map(str::to_owned).into() };
-    Arch::ALL.into_iter().flat_map(move |arch| BUSES.into_iter().map(move |nics| options(arch, nics)))
+    let nics = BUSES.map(|nics| (nics, false)).into_iter().chain(APART.map(|nics| (nics, true)));
+    let each = move |arch| {
+        nics.clone().map(move |(nics, apart)| Options { arch, nics: nics.map(str::to_owned).into(), apart })
+    };
+    Arch::ALL.into_iter().flat_map(each)
 }
 
 /// Runs in the foreground: progress, a table of the checks, and a closing line.
@@ -102,55 +112,31 @@ pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Builds, boots; gives the guest's report, and the end of what it has said.
+/// Builds, boots; gives the guests' report, and the end of what they have said.
 fn run(lab: &Lab, options: &Options, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
-    let image = build(lab, options.arch, log, step)?;
-    let daemon = Daemon::start(lab, &options.name(), &options.nics)?;
-    let mut command = machine(lab, options.arch, &image, &daemon.sockets)?;
+    let (arch, name) = (options.arch, options.name());
+    let image = image::build(lab, arch, log, step)?;
+    let nics: Vec<&str> = options.nics.iter().map(String::as_str).collect();
+    if options.apart {
+        let [first, second] = nics[..] else {
+            return Err(Error::Unexpected("two guests have a NIC each: --nic names two".into()));
+        };
+        return apart::run(lab, &name, (arch, &image), [first, second], (log, step, LIMIT));
+    }
+    let daemon = Daemon::start(lab, &name, &nics, &[])?;
+    let mut command = image::machine(lab, arch, &image, &daemon.sockets, None)?;
     let output = process::run(&mut command, log, step, LIMIT)?;
     let text = output.text.replace('\r', "");
-    let mut outcome = Outcome::read(&text);
-    let (code, passed) = (output.status.code(), outcome.counts().1 == 0);
-    if (code == Some(passed_code(options.arch))) != passed {
-        outcome.rows.push((GUEST.into(), Err(format!("its exit status was {}", output.status))));
-    }
-    Ok((outcome, tail(&text)))
+    Ok((image::outcome(arch, &text, output.status), tail(&text)))
 }
 
-/// Exit status of QEMU when the image says that all checks held.
-const fn passed_code(arch: Arch) -> i32 {
-    match arch {
-        Arch::X86_64 => 33,
-        Arch::Aarch64 => 0,
-    }
-}
-
-/// Builds the image.
-fn build(lab: &Lab, arch: Arch, log: &Path, step: &mut Step) -> Result<PathBuf> {
-    let target = format!("{}-unknown-none", arch.name());
-    let mut cargo = bare::cargo(lab, "build", &rust_source(lab)?, &[&target], false);
-    cargo.args(["--release", "--package", PACKAGE]);
-    succeed(&mut cargo, log, step, BUILD_LIMIT)?;
-    Ok(lab.dir.join("bare").join(target).join("release").join(PROGRAM))
-}
-
-/// A machine with this image and a function for each socket, each behind a port of PCI Express. Its serial port is QEMU's
-/// standard output.
-fn machine(lab: &Lab, arch: Arch, image: &Path, sockets: &[PathBuf]) -> Result<Command> {
-    let mut command = qemu::command(lab, arch)?;
-    command.args(["-accel", "tcg", "-smp", "1", "-m", MEMORY, "-nodefaults", "-nographic", "-no-reboot"]);
-    match arch {
-        Arch::X86_64 => {
-            command.args(["-M", "q35,memory-backend=mem", "-cpu", "max"]);
-            command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]);
-        }
-        Arch::Aarch64 => {
-            command.args(["-M", "virt,highmem=off,memory-backend=mem", "-cpu", "cortex-a72"]);
-            command.args(["-semihosting-config", "enable=on,target=native"]);
-        }
-    }
-    command.arg("-object").arg(format!("memory-backend-memfd,id=mem,size={MEMORY},share=on"));
-    command.args(["-serial", "stdio"]).arg("-kernel").arg(image);
-    attach(&mut command, sockets);
-    Ok(command)
+/// Boots one guest with these NICs, and gives the microseconds that it took to the first data that were verified.
+///
+/// # Errors
+/// It could not be built or booted, or something failed.
+pub fn first_verified(lab: &Lab, arch: Arch, nics: [&str; 2], log: &Path, step: &mut Step) -> Result<u64> {
+    let options = Options { arch, nics: nics.map(str::to_owned).into(), apart: false };
+    let (outcome, said) = run(lab, &options, log, step)?;
+    let whole = outcome.first_verified.filter(|_| outcome.counts().1 == 0);
+    whole.ok_or_else(|| Error::Unexpected(format!("{}: {said}", options.name())))
 }

@@ -65,7 +65,7 @@ fn run(lab: &Lab, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
     // The kernel opens it for the first program before anything is mounted.
     files.folder("dev");
     Modules::find(&Image::find(lab)?.folder())?.pack(&MODULES, &mut files)?;
-    let daemon = Daemon::start(lab, NAME, &NICS.map(str::to_owned))?;
+    let daemon = Daemon::start(lab, NAME, &NICS, &[])?;
     let mut machine = Machine::new(lab, NAME, &files.finish(), &Hardware::Pci(&daemon.sockets), NAME)?;
     let report = machine.run(log, step, LIMIT)?;
     Ok((Outcome::read(&report), machine.console()))

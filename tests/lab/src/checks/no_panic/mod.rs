@@ -50,7 +50,8 @@ pub fn run(checks: &mut Checks<'_>) -> Result<()> {
 
     let library = rust_source(checks.lab)?;
     let target = "aarch64-unknown-none";
-    let built = checks.succeed(bare::cargo(checks.lab, "build", &library, &[target], false).args(PACKAGE));
+    let built =
+        checks.succeed(bare::cargo(checks.lab, "build", &library, &[target], &bare::Std::CORE).args(PACKAGE));
     let archive = checks.lab.dir.join("bare").join(target).join(ARCHIVE);
     search(checks, target, built.map(drop), &archive);
     Ok(())
