@@ -70,7 +70,7 @@ mod tests {
             ("b to verified completion", 0.001),
         ];
         assert_eq!(figures, expected);
-        assert_eq!([rows[0].verdict, rows[1].verdict], [Verdict::Missed, Verdict::Target]);
+        assert_eq!([rows[0].verdict, rows[1].verdict], [Verdict::Short, Verdict::Target]);
         for text in ["a", "a=1,2", "a=1,2,3,4", "a=1,2,x"] {
             assert_eq!(text.parse::<Image>(), Err(NoImage), "{text}");
         }

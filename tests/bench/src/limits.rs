@@ -71,7 +71,7 @@ pub fn memory(family: Family) -> Option<Limits> {
 }
 
 /// Limits of the text and the data of an image, in KiB.
-pub const IMAGE: Limits = Limits { must: Some(Bound::OursAtMost(256.0)), target: Bound::OursAtMost(192.0) };
+pub const IMAGE: Limits = Limits { must: None, target: Bound::OursAtMost(192.0) };
 
 /// Limits of the work of two threads over that of one.
 pub const SCALING: Limits = Limits { must: Some(Bound::OursAtLeast(1.9)), target: Bound::OursAtLeast(1.9) };
