@@ -12,6 +12,7 @@ mod command;
 mod device;
 mod ethernet;
 mod filter;
+mod firmware;
 mod identity;
 mod info;
 mod lif;
@@ -19,6 +20,7 @@ mod memory;
 mod notify;
 mod opcode;
 mod port;
+mod qos;
 mod queue;
 pub mod registers;
 
@@ -27,6 +29,7 @@ pub use command::{AdminCmd, Command, CommandError, CompColor, Completion};
 pub use device::*;
 pub use ethernet::*;
 pub use filter::*;
+pub use firmware::*;
 pub use identity::{IdentityError, RdmaIdentity};
 pub use info::{LifInfo, LifStats, LifStatus};
 pub use lif::*;
@@ -34,6 +37,7 @@ pub use memory::{CmbArea, ControllerMemory};
 pub use notify::*;
 pub use opcode::{Opcode, Status};
 pub use port::*;
+pub use qos::*;
 pub use queue::*;
 
 use crate::layout::{Layout, joined};
@@ -41,7 +45,7 @@ use crate::layout::{Layout, joined};
 /// Every layout of the device commands and of the Ethernet admin queue.
 pub const LAYOUTS: &[Layout] = &LAYOUT_TABLE;
 
-const LAYOUT_TABLE: [Layout; 69] = joined(&[
+const LAYOUT_TABLE: [Layout; 78] = joined(&[
     &registers::LAYOUTS,
     &command::LAYOUTS,
     &device::LAYOUTS,
@@ -52,4 +56,6 @@ const LAYOUT_TABLE: [Layout; 69] = joined(&[
     &filter::LAYOUTS,
     &notify::LAYOUTS,
     &ethernet::LAYOUTS,
+    &firmware::LAYOUTS,
+    &qos::LAYOUTS,
 ]);

@@ -59,6 +59,27 @@ impl Opcode {
     /// Tells where controller memory is.
     pub const DISCOVER_CMB: Self = Self(80);
 
+    /// Tells which classes of service there are.
+    pub const QOS_CLASS_IDENTIFY: Self = Self(240);
+    /// Sets a class of service up.
+    pub const QOS_CLASS_INIT: Self = Self(241);
+    /// Takes a class of service back.
+    pub const QOS_CLASS_RESET: Self = Self(242);
+    /// Changes a class of service. What goes with it is not known here.
+    pub const QOS_CLASS_UPDATE: Self = Self(243);
+    /// Clears what classes of service have counted. What goes with it is not known here.
+    pub const QOS_CLEAR_STATS: Self = Self(244);
+    /// Takes all classes of service back. What goes with it is not known here.
+    pub const QOS_RESET: Self = Self(245);
+    /// Brings a part of a firmware image to the device.
+    pub const FW_DOWNLOAD: Self = Self(252);
+    /// Does something with firmware.
+    pub const FW_CONTROL: Self = Self(253);
+    /// [`Self::FW_DOWNLOAD`], the older of the two.
+    pub const FW_DOWNLOAD_V1: Self = Self(254);
+    /// [`Self::FW_CONTROL`], the older of the two.
+    pub const FW_CONTROL_V1: Self = Self(255);
+
     /// Its name, if it has one.
     pub fn name(self) -> Option<&'static str> {
         NAMES.iter().find(|(opcode, _)| *opcode == self).map(|(_, name)| *name)
@@ -91,6 +112,16 @@ const NAMES: &[(Opcode, &str)] = &[
     (Opcode::RDMA_CREATE_CQ, "RDMA_CREATE_CQ"),
     (Opcode::RDMA_CREATE_ADMINQ, "RDMA_CREATE_ADMINQ"),
     (Opcode::DISCOVER_CMB, "DISCOVER_CMB"),
+    (Opcode::QOS_CLASS_IDENTIFY, "QOS_CLASS_IDENTIFY"),
+    (Opcode::QOS_CLASS_INIT, "QOS_CLASS_INIT"),
+    (Opcode::QOS_CLASS_RESET, "QOS_CLASS_RESET"),
+    (Opcode::QOS_CLASS_UPDATE, "QOS_CLASS_UPDATE"),
+    (Opcode::QOS_CLEAR_STATS, "QOS_CLEAR_STATS"),
+    (Opcode::QOS_RESET, "QOS_RESET"),
+    (Opcode::FW_DOWNLOAD, "FW_DOWNLOAD"),
+    (Opcode::FW_CONTROL, "FW_CONTROL"),
+    (Opcode::FW_DOWNLOAD_V1, "FW_DOWNLOAD_V1"),
+    (Opcode::FW_CONTROL_V1, "FW_CONTROL_V1"),
 ];
 
 impl fmt::Display for Opcode {

@@ -48,9 +48,11 @@ const RENAMED: &[(&str, &[&str], &str)] = &[
     ("RxFilterAddCmd", &["value"], "rsvd"),
 ];
 
-/// Layouts that no kernel driver defines, and why.
-pub const NOT_IN_KERNEL: &[(&str, &str)] =
-    &[("AtomicWqeV2", "the kernel driver posts no atomics; only the user-space driver defines it")];
+/// Layouts that no kernel driver defines as they are here, and why.
+pub const NOT_IN_KERNEL: &[(&str, &str)] = &[
+    ("AtomicWqeV2", "the kernel driver posts no atomics; only the user-space driver defines it"),
+    ("FwDownloadCmd", "the kernel's structure ends before the command does"),
+];
 
 /// Structures that a driver's headers define and its code does not use, and what the code does instead. Compilers leave
 /// them out of a module's BTF.
