@@ -7,6 +7,8 @@ use crate::registers::{Caching, MapError, Registers};
 
 /// A PCI function, the memory it may reach, and a clock: what one driver needs, and all that it needs.
 ///
+/// A reference to a host is a host: a driver that borrows it leaves it when bring-up fails, to try again.
+///
 /// Methods take `&self`, so that a device, its queues and its memory can live side by side. Everything that a driver waits
 /// for it waits for with the host's [`Clock`]; between two looks it calls [`Clock::relax`].
 ///
@@ -60,6 +62,37 @@ pub unsafe trait Host: Clock {
     /// # Errors
     /// Transactions stay under way: nothing was freed.
     fn quiesce(&self) -> Result<(), Timeout>;
+}
+
+// SAFETY: it is the same host; what borrows it ends before it does.
+unsafe impl<H: Host> Host for &H {
+    type Config = H::Config;
+    type Bar = H::Bar;
+    type Dma = H::Dma;
+
+    fn config(&self) -> &H::Config {
+        (**self).config()
+    }
+
+    fn bar_len(&self, bar: u8) -> u64 {
+        (**self).bar_len(bar)
+    }
+
+    fn map_bar(&self, bar: u8, offset: u64, len: usize, caching: Caching) -> Result<H::Bar, MapError> {
+        (**self).map_bar(bar, offset, len, caching)
+    }
+
+    fn dma(&self, bytes: usize, align: usize) -> Result<H::Dma, DmaError> {
+        (**self).dma(bytes, align)
+    }
+
+    fn reset(&self) -> Result<(), ResetError> {
+        (**self).reset()
+    }
+
+    fn quiesce(&self) -> Result<(), Timeout> {
+        (**self).quiesce()
+    }
 }
 
 /// Why a function could not be reset.

@@ -4,9 +4,7 @@ use core::marker::PhantomData;
 
 /// What ties an object to its NIC: it names the NIC, which stays where it is, and is not closed, as long as an object has
 /// one. So no object outlives its NIC, and an object of another NIC is found out.
-///
-/// The default is of no NIC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease<'n> {
     nic: usize,
     held: PhantomData<&'n ()>,
@@ -31,6 +29,5 @@ mod tests {
         let (on_b, b) = Lease::on(&mut b);
         assert_eq!((*a, *b), (1, 1));
         assert_ne!(on_a, on_b);
-        assert_ne!(on_a, Lease::default());
     }
 }

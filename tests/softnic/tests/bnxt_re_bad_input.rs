@@ -8,7 +8,7 @@ use bnxt_re_slots::{CHIPS, Machine, least, life, mac, with_completion};
 use directverbs::bnxt_re::hwrm::req_type::ReqType;
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
 use directverbs::verbs::{AccessFlags, Device as _, Gid, PlanError};
-use directverbs_bare::bnxt_re::{Device, Error};
+use directverbs_bare::bnxt_re::{Device, Error, Nic};
 use directverbs_bare::pci::Config as _;
 use directverbs_bare::{DmaError, MapError, Objects};
 use directverbs_softnic::bus::{Bus, BusError};
@@ -400,5 +400,21 @@ fn what_a_caller_cannot_mean_is_refused_before_there_is_a_command() {
         device.dealloc_pd(pd).unwrap();
         nic.close().unwrap();
         recovers(&machine, &"caller");
+    }
+}
+
+#[test]
+fn a_host_that_is_lent_is_there_to_try_again() {
+    for chip in CHIPS {
+        let machine = Machine::plug(&Fabric::new(FabricOptions::default()), chip, 1);
+        let host = &machine.slot;
+        host.command_faults().strike(5, CommandFault::Refused);
+        assert!(matches!(Nic::open(host, &least()), Err(Error::Response(_))));
+        host.command_faults().clear();
+        let mut nic = Nic::open(host, &least()).unwrap();
+        let cq = nic.device().create_cq(4).unwrap();
+        drop(cq);
+        assert_eq!(nic.close(), Err(Error::Left(Objects { cqs: 1, ..Objects::default() })));
+        recovers(&machine, &"lent");
     }
 }
