@@ -138,12 +138,6 @@ mod tests {
     }
 
     #[test]
-    fn the_link_local_gid_is_that_of_the_address() {
-        let gid = Gid::link_local(Mac([0x02, 0x11, 0x22, 0x33, 0x44, 0x55]));
-        assert_eq!(gid.0, [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x22, 0xff, 0xfe, 0x33, 0x44, 0x55]);
-    }
-
-    #[test]
     fn an_ipv4_gid_is_mapped() {
         let gid = Gid::v4(Ipv4Addr::new(10, 0, 0, 7));
         assert_eq!(gid.as_v4(), Some(Ipv4Addr::new(10, 0, 0, 7)));
