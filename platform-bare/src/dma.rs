@@ -162,6 +162,27 @@ impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
         }
     }
 
+    /// Device addresses of the blocks.
+    pub fn device_addresses(&self) -> [u64; N] {
+        self.blocks.each_ref().map(D::device_address)
+    }
+
+    /// Drops the queue and frees its memory: the device has forgotten it.
+    pub fn release(self) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: neither is used again, as `this` is never dropped; the queue goes first, so that nothing reaches the
+        // memory when it is freed.
+        unsafe {
+            ManuallyDrop::drop(&mut this.queue);
+            ManuallyDrop::drop(&mut this.blocks);
+        }
+        drop(this.other.take());
+    }
+}
+
+/// Queues that move to other memory: bnxt_re's completion queues do, when they are resized.
+#[cfg(feature = "bnxt-re")]
+impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
     /// Gives the queue more memory, `block`, of which `take` gets the ring. Only one at a time.
     ///
     /// # Errors
@@ -194,23 +215,6 @@ impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
             core::mem::swap(first, other);
         }
         self.other.take_if(|block| is_of(block))
-    }
-
-    /// Device addresses of the blocks.
-    pub fn device_addresses(&self) -> [u64; N] {
-        self.blocks.each_ref().map(D::device_address)
-    }
-
-    /// Drops the queue and frees its memory: the device has forgotten it.
-    pub fn release(self) {
-        let mut this = ManuallyDrop::new(self);
-        // SAFETY: neither is used again, as `this` is never dropped; the queue goes first, so that nothing reaches the
-        // memory when it is freed.
-        unsafe {
-            ManuallyDrop::drop(&mut this.queue);
-            ManuallyDrop::drop(&mut this.blocks);
-        }
-        drop(this.other.take());
     }
 }
 

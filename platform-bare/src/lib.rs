@@ -14,6 +14,7 @@ pub mod identity;
 #[cfg(feature = "ionic")]
 pub mod ionic;
 pub mod lease;
+#[cfg(any(feature = "bnxt-re", feature = "ionic"))]
 pub mod ledger;
 pub mod mmio;
 pub mod pci;
@@ -30,5 +31,6 @@ pub use dma::{DmaError, DmaMemory, Owned};
 pub use family::Family;
 pub use host::Host;
 pub use lease::Lease;
+#[cfg(any(feature = "bnxt-re", feature = "ionic"))]
 pub use ledger::{Kind, Objects};
 pub use registers::{Caching, DoorbellPage, MapError, Registers};
