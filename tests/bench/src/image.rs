@@ -6,7 +6,7 @@ use crate::limits::{IMAGE, Limits};
 use crate::report::{Measure, Row};
 
 /// What an image takes, and how fast it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Image {
     name: String,
     /// Bytes of code and constants, and of data.
