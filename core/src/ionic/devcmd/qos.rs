@@ -53,16 +53,18 @@ layout! {
         mtu: le::U32 = 36,
         /// Priority that pause frames name.
         pfc_cos: u8 = 40,
+        /// Nothing: the next field is aligned.
+        hole: [u8; 7] = 41,
         /// Weight (the lowest byte), or rate limit of a strict priority.
-        strict_rlmt: le::U64 = 41,
+        strict_rlmt: le::U64 = 48,
         /// Priority or DSCP to write into its frames.
-        rw_dot1q_pcp: u8 = 49,
+        rw_dot1q_pcp: u8 = 56,
         /// Priority that its frames have, or number of DSCPs that follow.
-        ndscp: u8 = 50,
+        ndscp: u8 = 57,
         /// DSCPs that its frames have.
-        ip_dscp: [u8; 64] = 51,
+        ip_dscp: [u8; 64] = 58,
         /// As long as the structure is.
-        rest: [u8; 141] = 115,
+        rest: [u8; 134] = 122,
     }
 }
 
@@ -191,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_not_aligned() {
+    fn a_share_is_aligned() {
         let class =
             QosConfig { flags: QosFlags::ENABLE.bits(), strict_rlmt: 0x0102.into(), ..QosConfig::ZERO };
-        assert_eq!((class.as_bytes()[0], &class.as_bytes()[40..43]), (1, &[0, 2, 1][..]));
+        assert_eq!((class.as_bytes()[0], &class.as_bytes()[47..50]), (1, &[0, 2, 1][..]));
     }
 }

@@ -174,7 +174,7 @@ fn row<'l>(ours: &'l Layout, theirs: &[(&'l str, Structure)]) -> Row<'l> {
 
 /// Compares a field, or each of its bit fields where the kernel declares those.
 fn same_field(ours: &Layout, field: &Field, theirs: &Structure) -> Vec<Result<(), String>> {
-    if field.name == names::REST {
+    if names::UNNAMED.contains(&field.name) {
         return Vec::new();
     }
     let start = 8 * field.offset as u64;

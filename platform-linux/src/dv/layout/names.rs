@@ -17,8 +17,9 @@ const ARMS: &[(&str, &[&str])] = &[
     ("LifIdentity", &["", "eth", "rdma"]),
 ];
 
-/// Field that makes a layout as long as the kernel's union, whose other members are raw words: there is nothing to compare.
-pub const REST: &str = "rest";
+/// Fields that the kernel does not name, so that there is nothing to compare: what makes a layout as long as the kernel's
+/// union, whose other members are raw words, and a hole before an aligned member.
+pub const UNNAMED: [&str; 2] = ["rest", "hole"];
 
 /// Layout, fields that lie side by side, and the path of the one member that they are in the kernel's structure.
 const RENAMED: &[(&str, &[&str], &str)] = &[
