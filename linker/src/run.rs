@@ -28,8 +28,9 @@ pub fn run(machine: &Machine) -> bool {
     let free = memory.free();
     let clock = machine.clock();
     let mut report = Report::new(machine);
+    // Ends the line that a boot loader may have left open: the report's lines are whole ones.
+    say(format_args!("\nunikernel: {}, {} KiB for DMA", machine.name(), free.0 >> 10));
     report.plan(CHECKS);
-    say(format_args!("unikernel: {}, {} KiB for DMA", machine.name(), free.0 >> 10));
     report.check(format_args!("pci"), |_| list(machine));
     let mut nics: Vec<_, NICS> = Vec::new();
     report.check(format_args!("functions"), |_| {
