@@ -115,7 +115,7 @@ const fn inside(has: usize, offset: usize, len: usize) -> bool {
 ///
 /// A queue that the device has destroyed is [released](Self::release), which frees the memory. One that is dropped before
 /// abandons it: the device may still write there.
-pub struct Owned<Q, D: DmaMemory, const N: usize> {
+pub(crate) struct Owned<Q, D: DmaMemory, const N: usize> {
     queue: ManuallyDrop<Q>,
     blocks: ManuallyDrop<[D; N]>,
     /// A block that takes the place of the first one, or has taken it.
@@ -126,9 +126,11 @@ impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
     /// Builds a queue over `blocks`; `build` gets the ring memory of each, in order. The device must not know the blocks yet:
     /// if `build` fails, they are freed.
     ///
+    /// Within this crate only: `build` must keep the memory in the queue and nowhere else, which its type does not say.
+    ///
     /// # Errors
     /// Those of `build`.
-    pub fn build<E>(
+    pub(crate) fn build<E>(
         blocks: [D; N],
         build: impl FnOnce([RingMemory<'static>; N]) -> Result<Q, E>,
     ) -> Result<Self, E> {
@@ -145,7 +147,7 @@ impl<Q, D: DmaMemory, const N: usize> Owned<Q, D, N> {
     ///
     /// # Errors
     /// Those of `change`.
-    pub fn try_map<R, E>(self, change: impl FnOnce(Q) -> Result<R, E>) -> Result<Owned<R, D, N>, E> {
+    pub(crate) fn try_map<R, E>(self, change: impl FnOnce(Q) -> Result<R, E>) -> Result<Owned<R, D, N>, E> {
         let mut this = ManuallyDrop::new(self);
         let other = this.other.take();
         // SAFETY: neither is used again, as `this` is never dropped.
@@ -246,5 +248,74 @@ impl<Q, D: DmaMemory, const N: usize> DerefMut for Owned<Q, D, N> {
 impl<Q: fmt::Debug, D: DmaMemory, const N: usize> fmt::Debug for Owned<Q, D, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Owned").field("queue", &*self.queue).field("blocks", &*self.blocks).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::RefCell;
+
+    use super::*;
+
+    /// What became of blocks, by their length.
+    #[derive(Debug, Default)]
+    struct Fates {
+        freed: heapless::Vec<usize, 4>,
+        abandoned: heapless::Vec<usize, 4>,
+    }
+
+    #[derive(Debug)]
+    struct Block<'f>(NonNull<u8>, usize, &'f RefCell<Fates>);
+
+    // SAFETY: every block is of memory that outlives it, no two overlap, and no device is there.
+    unsafe impl DmaMemory for Block<'_> {
+        fn base(&self) -> NonNull<u8> {
+            self.0
+        }
+
+        fn device_address(&self) -> u64 {
+            0
+        }
+
+        fn len(&self) -> usize {
+            self.1
+        }
+
+        fn abandon(self) {
+            self.2.borrow_mut().abandoned.push(self.1).unwrap();
+            core::mem::forget(self);
+        }
+    }
+
+    impl Drop for Block<'_> {
+        fn drop(&mut self) {
+            self.2.borrow_mut().freed.push(self.1).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_queue_that_was_not_released_abandons_its_memory() {
+        let (mut first, mut second) = ([0_u64; 8], [0_u64; 16]);
+        let places = (NonNull::from(&mut first).cast(), NonNull::from(&mut second).cast());
+        let fates = RefCell::default();
+        let build = |fails: bool| {
+            Owned::build([Block(places.0, 64, &fates), Block(places.1, 128, &fates)], |[first, second]| {
+                assert_eq!((first.len(), second.len()), (64, 128));
+                if fails { Err(()) } else { Ok((first, second)) }
+            })
+        };
+        let fate = || {
+            let Fates { freed, abandoned } = fates.take();
+            (freed.to_vec(), abandoned.to_vec())
+        };
+        let (none, both) = (std::vec::Vec::new, std::vec![64, 128]);
+        assert!(build(true).is_err());
+        assert_eq!(fate(), (both.clone(), none()));
+        build(false).unwrap().release();
+        assert_eq!(fate(), (both.clone(), none()));
+        drop(build(false).unwrap());
+        assert_eq!(fate(), (none(), both.clone()));
+        assert!(build(false).unwrap().try_map(|_| Err::<(), _>(())).is_err());
+        assert_eq!(fate(), (none(), both));
     }
 }

@@ -27,7 +27,7 @@ pub mod vfio;
 pub use directverbs::queue::barrier;
 
 pub use clock::{Clock, Deadline, Timeout};
-pub use dma::{DmaError, DmaMemory, Owned};
+pub use dma::{DmaError, DmaMemory};
 pub use family::Family;
 pub use host::Host;
 pub use lease::Lease;

@@ -41,25 +41,31 @@ use directverbs::verbs::{
     AccessFlags, AddressVector, CqId, Gid, Mtu, PdId, Psn, QKey, QpAttributes, QpCapabilities, QpId, QpState,
     QpType,
 };
-use directverbs_bare::{Caching, DmaMemory, DoorbellPage, Host, Owned, Registers};
+use directverbs_bare::{Caching, DmaMemory, DoorbellPage, Host, Registers};
 use directverbs_softnic::pci::{ModelRegisters, Slot};
 use zerocopy::{FromBytes, IntoBytes, little_endian as le};
 
 /// Page of doorbells that is privileged, by chip.
 const PRIVILEGED: usize = 0x1_0000;
 type Dma = <Slot as Host>::Dma;
-/// Memory that the device knows.
-type Block = Owned<RingMemory<'static>, Dma, 1>;
 
 /// The command channel, below any driver.
 struct Channel {
     raw: Raw,
-    cmdq: Owned<Cmdq<'static>, Dma, 1>,
-    creq: Owned<EventRing<'static>, Dma, 1>,
+    cmdq: Cmdq<'static>,
+    creq: EventRing<'static>,
     creq_id: u16,
     side: Dma,
     page: DoorbellPage<ModelRegisters>,
-    known: Vec<Block>,
+    /// Memory that the device knows; the rings' too, which are dropped before it.
+    known: Vec<Dma>,
+}
+
+/// The ring over a block, which must outlive it.
+fn ring(block: &Dma) -> RingMemory<'static> {
+    // SAFETY: the block is pushed to the channel's known memory, which outlives the ring, and is copied in and out of
+    // otherwise.
+    unsafe { RingMemory::from_raw(block.base(), block.len()) }
 }
 
 fn words(address: u64) -> [u32; 2] {
@@ -70,20 +76,19 @@ impl Channel {
     /// As far as the first doorbell of the ring of completions and the start of the channel: steps 1 to 6 of bnxt_re.
     fn start(mut raw: Raw) -> Self {
         let slot = raw.machine.slot.clone();
-        let block = slot.dma(4096, 4096).unwrap();
-        let mut creq = Owned::build([block], |[memory]| EventRing::new(memory, 256)).unwrap();
-        let [address] = creq.device_addresses();
-        let [low, high] = words(address);
+        let known = vec![slot.dma(4096, 4096).unwrap(), slot.dma(4096, 4096).unwrap()];
+        let mut creq = EventRing::new(ring(&known[0]), 256).unwrap();
+        let [low, high] = words(known[0].device_address());
         let made = raw.done(ReqType::RING_ALLOC, &[(20, 5), (24, low), (28, high), (40, 256), (44, 0)]);
         let creq_id = half(&made, 8);
-        let cmdq = Owned::build([slot.dma(4096, 4096).unwrap()], |[memory]| Cmdq::new(memory, 256)).unwrap();
+        let cmdq = Cmdq::new(ring(&known[1]), 256).unwrap();
         creq.set_id(creq_id);
         raw.doorbells.write64(PRIVILEGED, arm(creq_id));
-        let [at] = cmdq.device_addresses();
+        let at = known[1].device_address();
         raw.registers.write_words(cmdq::MAILBOX, cmdq.init(at, creq_id).as_bytes());
         let side = slot.dma(4096, 4096).unwrap();
         let page = slot.map_bar(2, PRIVILEGED as u64, 4096, Caching::Uncached).unwrap();
-        Self { raw, cmdq, creq, creq_id, side, page: DoorbellPage(page), known: Vec::new() }
+        Self { raw, cmdq, creq, creq_id, side, page: DoorbellPage(page), known }
     }
 
     /// Sends a command; gives its completion.
@@ -113,9 +118,8 @@ impl Channel {
 
     /// Memory in one piece.
     fn piece(&mut self, bytes: usize) -> u64 {
-        let block = self.raw.machine.slot.dma(bytes, 4096).unwrap();
-        let memory = Owned::build([block], |[memory]| Ok::<_, ()>(memory)).unwrap();
-        let [address] = memory.device_addresses();
+        let memory = self.raw.machine.slot.dma(bytes, 4096).unwrap();
+        let address = memory.device_address();
         self.known.push(memory);
         address
     }
@@ -139,15 +143,14 @@ impl Channel {
 }
 
 /// Memory of `bytes` bytes and its list of pages.
-fn listed(slot: &Slot, bytes: u64, kind: Use) -> (Block, Listed) {
+fn listed(slot: &Slot, bytes: u64, kind: Use) -> (Dma, Listed) {
     let plan = PblPlan::new(bytes, 12).unwrap();
     let at = bytes.next_multiple_of(PAGE);
     let block = slot.dma((at + plan.bytes()) as usize, 4096).unwrap();
-    let mut memory = Owned::build([block], |[memory]| Ok::<_, ()>(memory)).unwrap();
-    let [address] = memory.device_addresses();
+    let address = block.device_address();
     let page = |page| address + u64::from(page) * PAGE;
-    let root = plan.write(&mut memory, at as usize, address + at, kind, page).unwrap();
-    (memory, Listed { plan, root })
+    let root = plan.write(&mut ring(&block), at as usize, address + at, kind, page).unwrap();
+    (block, Listed { plan, root })
 }
 
 /// The doorbell that arms a ring which nothing was taken from.
@@ -156,7 +159,7 @@ fn arm(ring: u16) -> u64 {
 }
 
 /// Gives context memory: of version 1 on P5, of version 2 on P7. Gives the memory.
-fn give_context(raw: &mut Raw, chip: usize) -> Vec<Block> {
+fn give_context(raw: &mut Raw, chip: usize) -> Vec<Dma> {
     let mut caps = ContextCaps::new();
     if chip == 0 {
         let told = raw.done(ReqType::FUNC_BACKING_STORE_QCAPS, &[]);
@@ -176,9 +179,8 @@ fn give_context(raw: &mut Raw, chip: usize) -> Vec<Block> {
     let mut known = Vec::new();
     for (i, plan) in plans.iter().enumerate() {
         for instance in 0..plan.caps.instances as u16 {
-            let (mut memory, Listed { plan: list, root }) =
-                listed(&raw.machine.slot, plan.bytes(), Use::Memory);
-            assert!(plan.initialise(&mut memory));
+            let (memory, Listed { plan: list, root }) = listed(&raw.machine.slot, plan.bytes(), Use::Memory);
+            assert!(plan.initialise(&mut ring(&memory)));
             let attribute = list.attribute().unwrap();
             known.push(memory);
             if chip == 0 {
@@ -219,7 +221,7 @@ fn replay(raw: &mut Raw, sequence: &[(ReqType, Need, &[(usize, u32)])]) {
 }
 
 /// What bnxt_en does at probe, before and after it gives context memory.
-fn probe(chip: usize) -> (Raw, Vec<Block>) {
+fn probe(chip: usize) -> (Raw, Vec<Dma>) {
     use Need::{Answer, Any};
     let mut raw = Raw::new(chip);
     replay(
@@ -308,9 +310,9 @@ fn open_interface(raw: &mut Raw) {
 }
 
 /// What bnxt_re does after that, up to a registered device; gives the channel and the notification queue's number.
-fn init_roce(raw: Raw, context: Vec<Block>) -> (Channel, u16) {
+fn init_roce(raw: Raw, context: Vec<Dma>) -> (Channel, u16) {
     let mut channel = Channel::start(raw);
-    channel.known = context;
+    channel.known.extend(context);
     channel.send(&CmdqQueryFunc::ZERO);
     let told: CreqQueryFuncRespSb = channel.side.load(0).unwrap();
     let counts =
@@ -458,7 +460,7 @@ fn send_in_parts(channel: &mut Channel) -> (u8, u8) {
     let mut parts = [0; 80];
     (parts[1], parts[8]) = (0x80, 5);
     (parts[16], parts[17]) = (0x8c, 4);
-    assert!(memory.store_bytes(0, &parts));
+    assert!(memory.write(0, &parts));
     let [low, high] = words(ring);
     let depth = 256 << 2 | u32::from(channel.creq_id) << 16;
     let init = [low, high, depth, cmdq::FIRST | 5].map(u32::to_le_bytes).concat();
