@@ -1,12 +1,16 @@
 //! What the user sees while something runs: on a terminal one moving line, elsewhere a line now and then.
 
 use std::io::IsTerminal;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 /// Without a terminal, a running step says so this often.
 const HEARTBEAT: Duration = Duration::from_secs(20);
+
+/// The moving lines of all steps under way, one below the other.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// A step under way.
 #[derive(Debug)]
@@ -32,7 +36,7 @@ impl Step {
 
     fn begin(title: String, aside: bool) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new_spinner();
+            let bar = BARS.add(ProgressBar::new_spinner());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed}  {wide_msg}") {
                 bar.set_style(style);
             }
@@ -73,10 +77,16 @@ impl Step {
     }
 
     fn say(&self, line: &str) {
-        if self.aside {
-            eprintln!("{line}");
-        } else {
-            println!("{line}");
-        }
+        if self.aside { warn(line) } else { say(line) }
     }
+}
+
+/// Prints a line above the moving ones.
+pub fn say(line: &str) {
+    BARS.suspend(|| println!("{line}"));
+}
+
+/// Prints a line above the moving ones, on standard error.
+pub fn warn(line: &str) {
+    BARS.suspend(|| eprintln!("{line}"));
 }

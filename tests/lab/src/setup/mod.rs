@@ -19,7 +19,7 @@ pub use kernel::Kernel;
 use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::process::found;
-use crate::progress::Step;
+use crate::progress::{Step, say, warn};
 
 /// A thing that the tests need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ pub fn provide(lab: &Lab, needs: &[Need]) -> std::result::Result<(), Vec<(Need, 
     let mut failed = Vec::new();
     for &need in needs {
         if need.is_there(lab) {
-            println!("setup: {} is there", need.name());
+            say(&format!("setup: {} is there", need.name()));
             continue;
         }
         let mut step = Step::new(format!("setup: {}", need.name()));
@@ -151,13 +151,13 @@ pub fn provide(lab: &Lab, needs: &[Need]) -> std::result::Result<(), Vec<(Need, 
             Ok(()) => step.end("got it"),
             Err(error) => {
                 step.end("FAILED");
-                eprintln!("{error}");
+                warn(&error.to_string());
                 failed.push((need, error));
             }
         }
     }
     if let Some(command) = for_root(&failed) {
-        eprintln!("This must be done as root:\n    {command}");
+        warn(&format!("This must be done as root:\n    {command}"));
     }
     if failed.is_empty() { Ok(()) } else { Err(failed) }
 }

@@ -7,6 +7,7 @@ mod table;
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use report::Row;
@@ -15,7 +16,7 @@ pub use table::SUITES;
 use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::process;
-use crate::progress::Step;
+use crate::progress::{Step, say};
 use crate::setup::{self, Need};
 
 /// One suite.
@@ -144,16 +145,48 @@ pub fn run(lab: &Lab, names: &[String]) -> Result<bool> {
 
     let needs: Vec<Need> =
         Need::ALL.into_iter().filter(|need| chosen.iter().any(|s| s.needs.contains(need))).collect();
-    let missing = setup::provide(lab, &needs).err().unwrap_or_default();
-
-    let mut rows = Vec::new();
-    for (i, suite) in chosen.iter().enumerate() {
-        let title = format!("[{:>2}/{}] {}", i + 1, chosen.len(), suite.name);
-        let lacks = missing.iter().find(|(need, _)| suite.needs.contains(need));
-        rows.push(run_one(lab, suite, title, lacks)?);
-    }
+    let rows = thread::scope(|scope| {
+        // Downloads leave the processors alone: the suites that need nothing run meanwhile.
+        let mut set_up = Needed::Coming(scope.spawn(move || setup::provide(lab, &needs)));
+        let mut rows = Vec::new();
+        for (i, suite) in chosen.iter().enumerate() {
+            let title = format!("[{:>2}/{}] {}", i + 1, chosen.len(), suite.name);
+            if !suite.needs.is_empty() {
+                set_up = set_up.wait()?;
+            }
+            rows.push(run_one(lab, suite, title, set_up.lacks(suite))?);
+        }
+        Ok::<_, Error>(rows)
+    })?;
     println!("{}", report::table(&rows));
     Ok(rows.iter().all(|row| row.tally.failed == 0))
+}
+
+/// What suites cannot run without.
+enum Needed<'s> {
+    /// Being got.
+    Coming(ScopedJoinHandle<'s, std::result::Result<(), Vec<(Need, Error)>>>),
+    /// There, but for these.
+    There(Vec<(Need, Error)>),
+}
+
+impl Needed<'_> {
+    /// All that could be got is there.
+    fn wait(self) -> Result<Self> {
+        let missing = match self {
+            Self::Coming(thread) => {
+                thread.join().map_err(|_| Error::Unexpected("the set-up panicked".into()))?
+            }
+            Self::There(missing) => Err(missing),
+        };
+        Ok(Self::There(missing.err().unwrap_or_default()))
+    }
+
+    /// What `suite` lacks, and why.
+    fn lacks(&self, suite: &Suite) -> Option<&(Need, Error)> {
+        let Self::There(missing) = self else { return None };
+        missing.iter().find(|(need, _)| suite.needs.contains(need))
+    }
 }
 
 fn run_one(lab: &Lab, suite: &Suite, title: String, lacks: Option<&(Need, Error)>) -> Result<Row> {
@@ -190,7 +223,7 @@ fn run_one(lab: &Lab, suite: &Suite, title: String, lacks: Option<&(Need, Error)
         step.end(&format!("{} passed", tally.passed));
     } else {
         step.end(&format!("{} passed, {} FAILED; log: {}", tally.passed, tally.failed, log.display()));
-        println!("{}", failures.join("\n"));
+        say(&failures.join("\n"));
     }
     Ok(Row { name: suite.name, tally, time })
 }
