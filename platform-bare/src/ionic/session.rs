@@ -12,7 +12,7 @@ use directverbs::ionic::devcmd::registers::{
 use directverbs::ionic::devcmd::*;
 use directverbs::queue::RingMemory;
 use directverbs::verbs::{Mac, MemoryError};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::config::Config;
 use super::error::{Cause, Error, On};
@@ -204,7 +204,7 @@ impl<H: Host> Session<H> {
     /// A device command whose answer begins the data window.
     fn ask<C: Command, T>(&self, cmd: &C, data: &[u8], len: usize) -> Result<T, Cause>
     where
-        T: FromBytes + IntoBytes + Immutable + KnownLayout,
+        T: FromBytes + IntoBytes + Immutable,
     {
         let mut identity = T::new_zeroed();
         let out = identity.as_mut_bytes().get_mut(..len).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Commands of the RDMA admin queue: a header of 4 bytes, and a payload that goes on into the next strides if it does not
 //! fit. Source: Linux `ionic_fw.h`.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, big_endian as be, little_endian as le};
+use zerocopy::{FromBytes, Immutable, IntoBytes, big_endian as be, little_endian as le};
 
 use super::flags::{QpFlags, QpTypeState};
 use super::opcode::AdminOp;
@@ -18,7 +18,7 @@ pub const PAYLOAD_MAX: usize = 64;
 pub const ANY_TABLE: u32 = u32::MAX;
 
 /// The payload of a command.
-pub trait AdminCommand: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {
+pub trait AdminCommand: FromBytes + IntoBytes + Immutable + Copy {
     /// What the command does.
     const OP: AdminOp;
 }

@@ -1,6 +1,6 @@
 //! What all commands have in common: 64 bytes that begin with an opcode, and 16 bytes back that begin with a status.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, little_endian as le};
+use zerocopy::{FromBytes, Immutable, IntoBytes, little_endian as le};
 
 use super::opcode::{Opcode, Status};
 use super::registers::{COMMAND_BYTES, COMPLETION_BYTES};
@@ -8,7 +8,7 @@ use crate::layout::{Layout, layout};
 
 /// A command, and what comes back for it. Each can be a device command; those that name a LIF can also go through its
 /// admin queue.
-pub trait Command: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {
+pub trait Command: FromBytes + IntoBytes + Immutable + Copy {
     /// What it does.
     const OPCODE: Opcode;
     /// What comes back.

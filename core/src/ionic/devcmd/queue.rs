@@ -333,7 +333,6 @@ pub type CreateAdminQCmd = RdmaCreate<53>;
     zerocopy::FromBytes,
     zerocopy::IntoBytes,
     zerocopy::Immutable,
-    zerocopy::KnownLayout,
     zerocopy::Unaligned,
 )]
 #[repr(transparent)]

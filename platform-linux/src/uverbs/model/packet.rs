@@ -71,7 +71,8 @@ impl Model {
     /// As for [`super::Kernel::ioctl`].
     pub(super) unsafe fn run_packet(&self, fd: Fd, words: &mut [u64]) -> Result<(), Errno> {
         let bytes = words.as_mut_bytes();
-        let (header, rest) = Header::mut_from_prefix(bytes).map_err(|_| Errno::INVAL)?;
+        let (head, rest) = bytes.split_at_mut_checked(size_of::<Header>()).ok_or(Errno::INVAL)?;
+        let header = Header::read_from_bytes(head).map_err(|_| Errno::INVAL)?;
         let attributes = <[RawAttribute]>::mut_from_bytes(rest).map_err(|_| Errno::INVAL)?;
         let length = size_of::<Header>() + size_of_val(attributes);
         let count = usize::from(header.num_attrs.get());

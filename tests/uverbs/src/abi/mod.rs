@@ -50,7 +50,7 @@ macro_rules! structures {
     ($($(#[doc = $doc:literal])* $name:ident: $bytes:literal { $($field:ident: $type:ty,)* })*) => { $(
         $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        #[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)]
+        #[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable)]
         #[repr(C)]
         #[allow(missing_docs)]
         pub struct $name { $(pub $field: $type,)* }
