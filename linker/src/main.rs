@@ -17,11 +17,15 @@ mod console;
 #[cfg(target_os = "none")]
 mod copier;
 #[cfg(target_os = "none")]
+mod device;
+#[cfg(target_os = "none")]
 mod memory;
 #[cfg(target_os = "none")]
 mod nics;
 #[cfg(target_os = "none")]
 mod peer;
+#[cfg(target_os = "none")]
+mod queues;
 #[cfg(target_os = "none")]
 mod report;
 #[cfg(target_os = "none")]

@@ -1,12 +1,11 @@
 //! The NICs: each is brought up by the driver of its family, and the workload runs on every two of them.
 
-use core::fmt::Display;
-
-use directverbs::verbs::{self, Gid, Mac};
+use directverbs::verbs::{Gid, Mac};
 use directverbs_bare::pci::Config;
 use directverbs_bare::{Clock, Family, Host, bnxt_re, ionic};
 use directverbs_workload::{Job, Op, run_pair};
 
+use crate::device::Device;
 use crate::peer::Peer;
 use crate::report::Report;
 
@@ -30,36 +29,21 @@ pub fn is_known(config: &impl Config) -> bool {
     family(config).is_some()
 }
 
-/// Why a NIC could not be brought up or taken down.
+/// Why something could not be done with a NIC.
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no driver for it.
+    #[error("there is no driver for it")]
     Unknown,
+    /// Objects of different NICs cannot be used together.
+    #[error("an object of another NIC")]
+    Foreign,
     /// Broadcom.
-    BnxtRe(bnxt_re::Error),
+    #[error(transparent)]
+    BnxtRe(#[from] bnxt_re::Error),
     /// AMD Pensando.
-    Ionic(ionic::Error),
-}
-
-impl From<bnxt_re::Error> for Error {
-    fn from(error: bnxt_re::Error) -> Self {
-        Self::BnxtRe(error)
-    }
-}
-
-impl From<ionic::Error> for Error {
-    fn from(error: ionic::Error) -> Self {
-        Self::Ionic(error)
-    }
-}
-
-impl Display for Error {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("there is no driver for it"),
-            Self::BnxtRe(error) => error.fmt(f),
-            Self::Ionic(error) => error.fmt(f),
-        }
-    }
+    #[error(transparent)]
+    Ionic(#[from] ionic::Error),
 }
 
 impl<H: Host> Nic<H> {
@@ -83,6 +67,14 @@ impl<H: Host> Nic<H> {
         }
     }
 
+    /// Lends it out.
+    fn device(&mut self) -> Device<'_, H> {
+        match self {
+            Self::BnxtRe(nic) => Device::BnxtRe(nic.device()),
+            Self::Ionic(nic) => Device::Ionic(nic.device()),
+        }
+    }
+
     /// Takes it down.
     pub fn close(self) -> Result<(), Error> {
         match self {
@@ -92,55 +84,32 @@ impl<H: Host> Nic<H> {
     }
 }
 
-/// Runs each operation of the workload between two NICs.
-pub fn between<H: Host>(report: &mut Report<'_>, a: &mut Nic<H>, b: &mut Nic<H>) {
-    match (a, b) {
-        (Nic::BnxtRe(a), Nic::BnxtRe(b)) => pair(report, &mut a.device(), &mut b.device()),
-        (Nic::BnxtRe(a), Nic::Ionic(b)) => pair(report, &mut a.device(), &mut b.device()),
-        (Nic::Ionic(a), Nic::BnxtRe(b)) => pair(report, &mut a.device(), &mut b.device()),
-        (Nic::Ionic(a), Nic::Ionic(b)) => pair(report, &mut a.device(), &mut b.device()),
-    }
-}
-
-/// Runs each operation of the workload with the NIC of another machine.
-pub fn across<H: Host>(report: &mut Report<'_>, nic: &mut Nic<H>, peer: &Peer<impl Clock>) {
-    match nic {
-        Nic::BnxtRe(nic) => side(report, &mut nic.device(), peer),
-        Nic::Ionic(nic) => side(report, &mut nic.device(), peer),
-    }
-}
-
 /// What is done with an operation.
 fn job(op: Op) -> Job {
     let size = if op.is_atomic() { 8 } else { 1000 };
     Job { op, size, iterations: ITERATIONS, ..Job::default() }
 }
 
-fn pair<A, B>(report: &mut Report<'_>, a: &mut A, b: &mut B)
-where
-    A: verbs::Device,
-    B: verbs::Device,
-    A::Error: Display,
-    B::Error: Display,
-{
+/// Runs each operation of the workload between two NICs.
+pub fn between<H: Host>(report: &mut Report<'_>, a: &mut Nic<H>, b: &mut Nic<H>) {
     report.plan(Op::ALL.len());
+    let (mut a, mut b) = (a.device(), b.device());
     for op in Op::ALL {
         report.check(format_args!("workload-{op}"), |report| {
-            run_pair(a, b, &job(op), &mut |_| report.verified()).map(drop)
+            run_pair(&mut a, &mut b, &job(op), &mut |_| report.verified()).map(drop)
         });
     }
 }
 
-fn side<D: verbs::Device>(report: &mut Report<'_>, device: &mut D, peer: &Peer<impl Clock>)
-where
-    D::Error: Display,
-{
+/// Runs each operation of the workload with the NIC of another machine.
+pub fn across<H: Host>(report: &mut Report<'_>, nic: &mut Nic<H>, peer: &Peer<impl Clock>) {
     report.plan(Op::ALL.len());
-    let mac = device.port().mac;
+    let mac = nic.mac();
+    let mut device = nic.device();
     for op in Op::ALL {
         let name = format_args!("workload-{op}");
         // After a failure the two are not in step any more.
-        if !report.check(name, |report| peer.run(report, device, &job(op), mac)) {
+        if !report.check(name, |report| peer.run(report, &mut device, &job(op), mac)) {
             break;
         }
     }

@@ -82,6 +82,11 @@ impl<H: Host> QueuePair<'_, H> {
     pub(super) fn object(&self) -> Object {
         (Kind::QueuePair, self.queue.qp.id().get())
     }
+
+    /// Completion queues of its send and its receive queue.
+    pub fn cqs(&self) -> [CqId; 2] {
+        [self.queue.qp.send_cq(), self.queue.qp.recv_cq()]
+    }
 }
 
 impl<'n, H: Host> Wrapper<InnerQp<'n, H>> for QueuePair<'n, H> {

@@ -45,6 +45,11 @@ impl<H: Host> QueuePair<'_, H> {
     pub fn pipeline(&self) -> u8 {
         self.queue.udma()
     }
+
+    /// Completion queues of its send and its receive queue.
+    pub fn cqs(&self) -> [CqId; 2] {
+        [self.queue.send_cq(), self.queue.recv_cq()]
+    }
 }
 
 impl<H: Host> Pollable for QueuePair<'_, H> {
