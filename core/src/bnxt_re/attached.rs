@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use super::cq::CompletionQueue;
 use super::doorbell::Toggle;
-use super::push::PushBuffer;
+use super::push::{PushBuffer, is_pushed};
 use super::qp::{AsQueuePair, AsSharedReceiveQueue, QueuePair};
 use super::srq::SharedReceiveQueue;
 use crate::queue::{DeviceMemory, Doorbell, Store};
@@ -111,6 +111,23 @@ impl<'m, S: Store, D: Page> AttachedQp<'m, S, D> {
     ) -> Result<(), BatchError> {
         right_cq(self.qp.send_cq(), cq.cq.id())?;
         self.qp.push(request, buffer, &self.page).map_err(|error| BatchError { index: 0, error })
+    }
+
+    /// Posts like [`verbs::QueuePair::post_send`], but by push if it is a single request [that is pushed](is_pushed).
+    ///
+    /// # Errors
+    /// As for a post.
+    #[inline]
+    pub fn post_send_by<M: DeviceMemory>(
+        &mut self,
+        cq: &mut AttachedCq<'m, S, D>,
+        requests: &[SendRequest<'_>],
+        buffer: &PushBuffer<M>,
+    ) -> Result<(), BatchError> {
+        match requests {
+            [request] if is_pushed(request) => self.push(cq, request, buffer),
+            _ => verbs::QueuePair::post_send(self, cq, requests),
+        }
     }
 }
 

@@ -19,6 +19,9 @@
 //! }
 //! ```
 
+use super::caps::Generation;
+use super::hwrm::pacing::FuncDbrPacingQcfgOutput;
+
 /// The longest range a wait is drawn from, in microseconds.
 const MAX_RANGE: u32 = 128;
 
@@ -41,7 +44,16 @@ pub struct PacingParameters {
     pub grc_reg_offset: u32,
 }
 
+/// Address space of a register, bits 0 and 1: that of the chip.
+const SPACE: u32 = 3;
+const SPACE_GRC: u32 = 1;
+
 impl PacingParameters {
+    /// [`Self::do_pacing`] as long as there is no congestion.
+    pub const NO_CONGESTION: u32 = 0x7f;
+    /// [`Self::do_pacing`] of all doorbells.
+    pub const ALL: u32 = 0x1_0000;
+
     /// Reads the first words of the pacing page.
     pub const fn from_page(words: &[u32; 7]) -> Self {
         let [do_pacing, pacing_th, alarm_th, fifo_max_depth, fifo_room_mask, fifo_room_shift, grc_reg_offset] =
@@ -57,6 +69,31 @@ impl PacingParameters {
         }
     }
 
+    /// What the device itself says, to a driver that has the hardware to itself and asks nobody. One of 512 doorbells is paced
+    /// as long as there is no congestion, as under Linux. `None` if the register is none of the chip's.
+    pub const fn from_query(told: &FuncDbrPacingQcfgOutput, generation: Generation) -> Option<Self> {
+        let place = told.dbr_stat_db_fifo_reg.get();
+        let fifo_room_mask = told.dbr_stat_db_fifo_reg_fifo_room_mask.get();
+        let fifo_room_shift = told.dbr_stat_db_fifo_reg_fifo_room_shift;
+        if place & SPACE != SPACE_GRC || fifo_room_mask == 0 || fifo_room_shift >= 32 {
+            return None;
+        }
+        let fifo_max_depth = match (told.dbr_stat_db_max_fifo_depth.get(), generation) {
+            (0, Generation::P7) => 0x8000,
+            (0, _) => 0x2c00,
+            (depth, _) => depth,
+        };
+        Some(Self {
+            do_pacing: Self::NO_CONGESTION,
+            pacing_th: 250,
+            alarm_th: 0,
+            fifo_max_depth,
+            fifo_room_mask,
+            fifo_room_shift: fifo_room_shift as u32,
+            grc_reg_offset: place & !SPACE,
+        })
+    }
+
     /// Doorbells in the FIFO, from the register.
     pub const fn occupancy(&self, register: u32) -> u32 {
         let room = match (register & self.fifo_room_mask).checked_shr(self.fifo_room_shift) {
@@ -65,6 +102,16 @@ impl PacingParameters {
         };
         self.fifo_max_depth.saturating_sub(room)
     }
+}
+
+/// The window of the register BAR that the FIFO's register is read through by a driver that has the hardware to itself.
+pub mod window {
+    /// Offset of the register that says which page is in the window: its address.
+    pub const SELECT: usize = 0x404;
+    /// Offset of the window.
+    pub const AT: usize = 0x2000;
+    /// Bytes of a page, a power of two.
+    pub const BYTES: u32 = 0x1000;
 }
 
 /// Random numbers (xorshift32).
@@ -144,5 +191,34 @@ impl PacingWait<'_> {
         let micros = self.pacing.random.next() & (self.range - 1);
         self.range = (self.range * 2).min(MAX_RANGE);
         Pace::Wait { micros, notify }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::little_endian as le;
+
+    #[test]
+    fn a_device_says_where_its_fifo_is_and_how_deep() {
+        let mut told = FuncDbrPacingQcfgOutput::ZERO;
+        assert_eq!(PacingParameters::from_query(&told, Generation::P5), None);
+        told.dbr_stat_db_fifo_reg = le::U32::new(0x31_01b5);
+        told.dbr_stat_db_fifo_reg_fifo_room_mask = le::U32::new(0x1fff_8000);
+        told.dbr_stat_db_fifo_reg_fifo_room_shift = 15;
+        let p5 = PacingParameters::from_query(&told, Generation::P5).unwrap();
+        assert_eq!((p5.grc_reg_offset, p5.fifo_max_depth), (0x31_01b4, 0x2c00));
+        assert_eq!(
+            (p5.occupancy(0x2c00 << 15), p5.occupancy(0x2b00 << 15), p5.occupancy(u32::MAX)),
+            (0, 0x100, 0)
+        );
+        told.dbr_stat_db_max_fifo_depth = le::U32::new(0x100);
+        assert_eq!(PacingParameters::from_query(&told, Generation::P7).unwrap().fifo_max_depth, 0x100);
+        // In a BAR, and a shift that cannot be.
+        told.dbr_stat_db_fifo_reg = le::U32::new(0x31_01b6);
+        assert_eq!(PacingParameters::from_query(&told, Generation::P7), None);
+        told.dbr_stat_db_fifo_reg = le::U32::new(0x31_01b5);
+        told.dbr_stat_db_fifo_reg_fifo_room_shift = 32;
+        assert_eq!(PacingParameters::from_query(&told, Generation::P7), None);
     }
 }

@@ -10,7 +10,7 @@ use directverbs::bnxt_re::hwrm::driver::{
     VER_MODE_16BIT, enables as driver_enables,
 };
 use directverbs::bnxt_re::hwrm::function::{
-    FuncQcapsInput, FuncQcapsOutput, FuncQcfgInput, FuncResetInput, caps, caps_ext,
+    FuncQcapsInput, FuncQcapsOutput, FuncQcfgInput, FuncQcfgOutput, FuncResetInput, caps, caps_ext,
 };
 use directverbs::bnxt_re::hwrm::message::{NONE, Request};
 use directverbs::bnxt_re::hwrm::port::{LINK, PortPhyQcfgInput};
@@ -45,8 +45,8 @@ use crate::pci::{Command as PciCommand, command};
 use crate::registers::{Caching, DoorbellPage};
 
 /// BAR of the registers, and of the doorbells.
-const REGISTERS: u8 = 0;
-const DOORBELLS: u8 = 2;
+pub(super) const REGISTERS: u8 = 0;
+pub(super) const DOORBELLS: u8 = 2;
 /// Registers that are used.
 const REGISTER_BYTES: usize = 0x1000;
 /// Offset of the privileged doorbell page of P5.
@@ -282,6 +282,11 @@ fn register<H: Host>(brought: &mut Brought<H>, host: &H, generation: Generation)
         ..FuncCfgInput::ZERO
     };
     brought.request(host, &reserve)?;
+    privileged_page(generation, &layout)
+}
+
+/// Offset of the privileged doorbell page.
+pub(super) fn privileged_page(generation: Generation, layout: &FuncQcfgOutput) -> Result<u64, Error> {
     match generation {
         Generation::P7 => match layout.legacy_l2_db_size_kb.get() {
             0 => Err(Error::Capabilities("no doorbell page")),

@@ -3,7 +3,8 @@ use core::ops::Deref;
 use directverbs::bnxt_re::doorbell::DbType;
 use directverbs::bnxt_re::hwrm::pacing::{FuncDbrPacingQcfgInput, FuncDbrPacingQcfgOutput};
 use directverbs::bnxt_re::nq::NqEvent;
-use directverbs::bnxt_re::rcfw::congestion::{CmdqQueryRoceCc, CreqQueryRoceCcRespSb};
+use directverbs::bnxt_re::rcfw::congestion::CmdqQueryRoceCc;
+use directverbs::bnxt_re::rcfw::parameter::{Congestion, ModifyCongestion};
 use directverbs::bnxt_re::rcfw::stats::{
     CmdqQueryRoceStats, CmdqQueryRoceStatsExt, CreqQueryRoceStatsExtRespSb, CreqQueryRoceStatsRespSb,
 };
@@ -94,9 +95,18 @@ impl<H: Host> Device<'_, H> {
     ///
     /// # Errors
     /// The device does not tell.
-    pub fn congestion(&mut self) -> Result<CreqQueryRoceCcRespSb, Error> {
+    pub fn congestion(&mut self) -> Result<Congestion, Error> {
         let (brought, host) = self.nic.brought()?;
         brought.query(host, &CmdqQueryRoceCc::ZERO)
+    }
+
+    /// Changes how congestion is handled.
+    ///
+    /// # Errors
+    /// The device refuses: all is as before.
+    pub fn modify_congestion(&mut self, change: &ModifyCongestion) -> Result<(), Error> {
+        let (brought, host) = self.nic.brought()?;
+        brought.command(host, change).map(|_| ())
     }
 
     /// How the device wants doorbells to be paced.

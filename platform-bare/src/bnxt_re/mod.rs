@@ -4,8 +4,8 @@
 //! the firmware context memory, starts the command channel and adds GIDs. Everything is polled.
 //!
 //! Beside what [`directverbs::verbs::Device`] has, a [`Device`] resizes completion queues, registers the caller's own pages, adds,
-//! modifies, deletes and asks for GIDs, in VLANs too, asks for queue pairs, shared receive queues, counters, congestion and
-//! pacing, and gives events.
+//! modifies, deletes and asks for GIDs, in VLANs too, asks for queue pairs, shared receive queues and counters, handles
+//! congestion, paces doorbells, pushes short requests, and gives events.
 //!
 //! Whatever fails, what the device was given is taken back before the error comes out: the function is reset, and memory that
 //! the device may still know is given up until it cannot reach it any more. So the same host can open it again.
@@ -22,8 +22,10 @@ mod gids;
 mod memory;
 mod nic;
 mod objects;
+mod pacing;
 mod page;
 mod probe;
+mod push;
 mod queue;
 mod rcfw;
 mod resize;
@@ -34,6 +36,7 @@ pub use device::{Device, ProtectionDomain};
 pub use error::Error;
 pub use event::Event;
 pub use nic::Nic;
+pub use pacing::Pacer;
 pub use page::QueuePage;
 pub use probe::{is_supported, probe};
 pub use queue::{CompletionQueue, QueuePair, SharedReceiveQueue};

@@ -14,6 +14,7 @@ use super::bring_up::{Brought, Told, bring_up};
 use super::config::Config;
 use super::device::Device;
 use super::error::Error;
+use super::push::PushPages;
 use super::rcfw::Rcfw;
 use crate::host::{Host, ResetError};
 use crate::lease::Lease;
@@ -54,6 +55,8 @@ pub struct Nic<H: Host> {
     brought: Option<Brought<H>>,
     pub(super) page: DoorbellPage<H::Bar>,
     pub(super) told: Told,
+    /// Pages to push through, if there shall be some.
+    pub(super) push: Option<PushPages<H>>,
     pub(super) gids: [Option<(Gid, SourceGid)>; GIDS],
     pub(super) mtu: directverbs::verbs::Mtu,
     pub(super) mac: Mac,
@@ -74,6 +77,7 @@ impl<H: Host> Nic<H> {
             brought: Some(brought),
             page,
             told,
+            push: None,
             gids: [None; GIDS],
             mtu: config.mtu,
             next_pd: 0,
@@ -207,6 +211,7 @@ impl<H: Host> Nic<H> {
     pub fn reset(&mut self, config: &Config<'_>) -> Result<Objects, Error> {
         let left = self.objects();
         self.gids = [None; GIDS];
+        self.push = None;
         take_back(&self.host, self.brought.take())?;
         let (brought, page, told) = up(&self.host, config)?;
         (self.mac, self.mtu, self.page, self.told) = (brought.mac, config.mtu, page, told);

@@ -23,7 +23,7 @@ use super::queue::{CompletionQueue, QueuePair, SharedReceiveQueue};
 use crate::host::Host;
 use crate::ledger::{Kind, Object};
 
-/// Doorbell page of all queues: the privileged one.
+/// Doorbell page of all queues that do not push: the privileged one.
 const DPI: u32 = 0;
 /// Bytes of an entry of the tables of READs and atomics.
 const READ_ENTRY: u64 = 32;
@@ -151,6 +151,10 @@ impl<'n, H: Host> Device<'n, H> {
         srq?;
         let plan = QpPlan::new(self.caps(), &init.capabilities, init.srq.is_some())?;
         self.check_room()?;
+        let push = match &self.nic.push {
+            Some(pages) => (pages.claim)(pages)?,
+            None => None,
+        };
         let connected = init.qp_type == QpType::Rc;
         let mut areas = Areas::default();
         let sq_at = areas.pages(plan.send.bytes.into());
@@ -185,10 +189,10 @@ impl<'n, H: Host> Device<'n, H> {
             recv_cq: init.recv_cq.queue.cq.id(),
             srq: init.srq.map(|srq| srq.queue.srq.id()),
             pd: pd.id,
-            dpi: DPI,
+            dpi: push.as_ref().map_or(DPI, |push| push.dpi),
         })?;
         let atomics = self.caps().limits.atomics;
-        let page = QueuePage::new(self.page.clone());
+        let page = QueuePage::new(push.as_ref().map_or(&self.page, |push| &push.page).clone());
         let (brought, host) = self.nic.brought()?;
         let done = match brought.command(host, &command) {
             Err(error) if error.is_refusal() => {
@@ -229,7 +233,10 @@ impl<'n, H: Host> Device<'n, H> {
             let qp = qp::QueuePair::assemble(&plan, &send, &init, (sq, sends), Some((rq, receive)))?;
             Ok::<_, MemoryError>(AttachedQp { qp, page })
         })?;
-        Ok(QueuePair { queue, lease: self.lease })
+        if let (Some(pages), Some(push)) = (&mut self.nic.push, &push) {
+            pages.mark(push, true);
+        }
+        Ok(QueuePair { queue, push, lease: self.lease })
     }
 
     pub(super) fn drop_qp(&mut self, qp: QueuePair<'n, H>) -> Result<(), Error> {
@@ -237,6 +244,9 @@ impl<'n, H: Host> Device<'n, H> {
         let (brought, host) = self.nic.brought()?;
         brought.command(host, &CmdqDestroyQp { qp_cid, ..CmdqDestroyQp::ZERO })?;
         self.nic.destroyed(qp.object());
+        if let (Some(pages), Some(push)) = (&mut self.nic.push, &qp.push) {
+            pages.mark(push, false);
+        }
         qp.queue.release();
         Ok(())
     }

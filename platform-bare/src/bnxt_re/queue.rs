@@ -10,6 +10,7 @@ use directverbs::verbs::{
 };
 
 use super::page::QueuePage;
+use super::push::Pushed;
 use crate::dma::Owned;
 use crate::host::Host;
 use crate::lease::Lease;
@@ -33,6 +34,7 @@ pub struct CompletionQueue<'n, H: Host> {
 #[derive(Debug)]
 pub struct QueuePair<'n, H: Host> {
     pub(super) queue: Owned<InnerQp<'n, H>, H::Dma, 1>,
+    pub(super) push: Option<Pushed<H>>,
     pub(super) lease: Lease<'n>,
 }
 
@@ -87,6 +89,11 @@ impl<H: Host> QueuePair<'_, H> {
     pub fn cqs(&self) -> [CqId; 2] {
         [self.queue.qp.send_cq(), self.queue.qp.recv_cq()]
     }
+
+    /// Whether short inline requests are pushed to the device with their doorbell.
+    pub const fn pushes(&self) -> bool {
+        self.push.is_some()
+    }
 }
 
 impl<'n, H: Host> Wrapper<InnerQp<'n, H>> for QueuePair<'n, H> {
@@ -140,7 +147,10 @@ impl<'n, H: Host> verbs::QueuePair for QueuePair<'n, H> {
         cq: &mut CompletionQueue<'n, H>,
         requests: &[SendRequest<'_>],
     ) -> Result<(), BatchError> {
-        verbs::QueuePair::post_send(&mut *self.queue, &mut cq.queue, requests)
+        match &self.push {
+            Some(push) => (push.post)(&mut self.queue, &mut cq.queue, requests, &push.buffer),
+            None => verbs::QueuePair::post_send(&mut *self.queue, &mut cq.queue, requests),
+        }
     }
 
     #[inline]

@@ -3,7 +3,11 @@
 
 mod bnxt_re_slots;
 
-use bnxt_re_slots::{CHIPS, Machine};
+use std::time::Duration;
+
+use bnxt_re_slots::{CHIPS, Machine, mac};
+use directverbs::bnxt_re::pacing::PacingParameters;
+use directverbs::bnxt_re::rcfw::parameter::{ModifyCongestion, Parameter};
 use directverbs::verbs::{
     AccessFlags, AddressVector, CompletionQueue as _, Device as _, Gid, MwType, QKey, QpAttributes,
     QpCapabilities, QpInit, QpState, QpType, QueuePair as _, RecvRequest, SharedReceiveQueue as _, Slices,
@@ -11,6 +15,7 @@ use directverbs::verbs::{
 };
 use directverbs_bare::bnxt_re::{Device, Error, Event};
 use directverbs_bare::{Clock as _, DmaMemory as _, Host as _};
+use directverbs_softnic::bnxt_re::control::Chip;
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::pci::{CommandFault, Slot};
 
@@ -181,6 +186,87 @@ fn the_limit_of_a_shared_queue_is_told_until_it_is_reached() {
 }
 
 #[test]
+fn congestion_parameters_are_changed_and_told() {
+    with_each(|_, machine, device| {
+        let change = ModifyCongestion::NONE
+            .set(Parameter::ENABLE_CC, 1)
+            .and_then(|change| change.set(Parameter::TOS_DSCP, 26))
+            .and_then(|change| change.set(Parameter::LINK64B_PER_RTT, 123_456))
+            .unwrap();
+        device.modify_congestion(&change).unwrap();
+        let told = device.congestion().unwrap();
+        for parameter in Parameter::ALL {
+            assert_eq!(told.get(*parameter), change.get(*parameter).unwrap_or(0), "{}", parameter.name());
+        }
+        // The others stay as they are.
+        let other = ModifyCongestion::NONE.set(Parameter::CNP_ECN, 2).unwrap();
+        device.modify_congestion(&other).unwrap();
+        let after = device.congestion().unwrap();
+        assert_eq!((after.get(Parameter::CNP_ECN), after.get(Parameter::TOS_DSCP)), (2, 26));
+        machine.slot.command_faults().strike(0, CommandFault::Refused);
+        let refused = device.modify_congestion(&change).unwrap_err();
+        assert!(refused.is_refusal() && !device.has_failed(), "{refused}");
+        assert_eq!(device.congestion(), Ok(after));
+    });
+}
+
+#[test]
+fn doorbells_are_paced_by_the_fill_of_their_fifo() {
+    for chip in CHIPS {
+        let chip = Chip { pacing: true, ..chip(mac(1)) };
+        let fabric = Fabric::new(FabricOptions::default());
+        let machine = Machine::plug_changed(&fabric, &chip, |port| port, |function| function);
+        let mut nic = machine.open().unwrap();
+        let mut pacer = nic.device().pacer(7).unwrap().expect("it has pacing");
+        let fill = |filled, drain| machine.nic.lock().front_end().set_fifo(filled, drain);
+        let limit = Duration::from_millis(1);
+        assert_eq!(pacer.occupancy(), 0);
+        fill(1000, 0);
+        assert_eq!(pacer.occupancy(), 1000);
+        // Few doorbells are looked at, but sooner or later one is: then it does not get through.
+        let stuck = (0..10_000).position(|_| pacer.pace(&machine.slot, limit).is_err());
+        assert!(stuck.is_some_and(|paced| paced > 10), "{stuck:?}");
+        // One that has waited makes the next ones be looked at.
+        fill(1000, 50);
+        let waited = (0..10_000).find(|_| {
+            pacer.pace(&machine.slot, limit).unwrap();
+            pacer.parameters().do_pacing == PacingParameters::ALL
+        });
+        assert!(waited.is_some() && pacer.occupancy() <= 250, "{waited:?}");
+        fill(0, 0);
+        pacer.pace(&machine.slot, limit).unwrap();
+        assert_eq!(pacer.parameters().do_pacing, PacingParameters::ALL / 2);
+        for _ in 0..10_000 {
+            pacer.pace(&machine.slot, limit).unwrap();
+        }
+        assert_eq!(pacer.parameters().do_pacing, PacingParameters::NO_CONGESTION);
+        assert_eq!((nic.close(), machine.violations()), (Ok(()), vec![]));
+    }
+}
+
+#[test]
+fn a_change_of_congestion_that_makes_no_sense_is_refused_by_the_device() {
+    let bad: [fn(&mut ModifyCongestion); 4] = [
+        |change| change.gen1.modify_mask.set(1 << 44),
+        |change| change.gen1.tlv_type.set(4),
+        |change| change.list[4] = 1,
+        |change| (change.base.rtt, change.base.modify_mask) = (0xffff.into(), 0x200.into()),
+    ];
+    for chip in CHIPS {
+        for spoil in bad {
+            let machine = Machine::plug(&Fabric::new(FabricOptions::default()), chip, 1);
+            let mut nic = machine.open().unwrap();
+            let mut change = ModifyCongestion::NONE.set(Parameter::G, 7).unwrap();
+            spoil(&mut change);
+            let refused = nic.device().modify_congestion(&change);
+            assert!(refused.is_err_and(|error| error.is_refusal()), "{change:?}");
+            assert_eq!(nic.device().congestion().unwrap().get(Parameter::G), 0);
+            assert!(machine.violations()[0].contains("MODIFY_ROCE_CC"), "{:?}", machine.violations());
+        }
+    }
+}
+
+#[test]
 fn what_the_device_counts_and_how_it_handles_congestion_is_told() {
     with_each(|_, machine, device| {
         let pd = device.alloc_pd().unwrap();
@@ -188,8 +274,8 @@ fn what_the_device_counts_and_how_it_handles_congestion_is_told() {
         let ah = device.create_ah(&pd, &to).unwrap();
         assert_eq!(device.error_counters().unwrap().active_qp_count_p0.get(), 0);
         assert_eq!(device.packet_counters().unwrap().tx_roce_pkts.get(), 0);
-        assert_eq!(device.congestion().unwrap().enable_cc, 0);
-        assert_eq!(device.pacing().unwrap().pacing_threshold.get(), 0);
+        assert_eq!(device.congestion().unwrap().base.enable_cc, 0);
+        assert!(device.pacer(1).unwrap().is_none());
         let before = machine.slot.now_ns();
         device.progress();
         assert!(machine.slot.now_ns() >= before);

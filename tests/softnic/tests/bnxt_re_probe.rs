@@ -28,6 +28,7 @@ use directverbs::bnxt_re::rcfw::function::{
 use directverbs::bnxt_re::rcfw::gid::{CmdqAddGid, CmdqDeleteGid};
 use directverbs::bnxt_re::rcfw::message::Command;
 use directverbs::bnxt_re::rcfw::mr::{CmdqAllocateMrw, CmdqDeallocateKey, CmdqRegisterMr};
+use directverbs::bnxt_re::rcfw::parameter::{Congestion, ModifyCongestion, Parameter};
 use directverbs::bnxt_re::rcfw::path::SourceGid;
 use directverbs::bnxt_re::rcfw::qp::{
     CmdqCreateQp, CmdqDestroyQp, CmdqModifyQp, CmdqQueryQp, kind as qp_kind,
@@ -452,25 +453,6 @@ fn use_roce(channel: &mut Channel, chip: usize, nq: u16) {
     channel.send(&CmdqDeleteGid::ZERO);
 }
 
-/// A command in parts, as MODIFY_ROCE_CC is sent, goes in by hand: the channel starts anew, on another ring.
-fn send_in_parts(channel: &mut Channel) -> (u8, u8) {
-    let ring = channel.piece(4096);
-    let memory = channel.known.last_mut().unwrap();
-    // The first part says what the parts are, and how many units they have in all; the second is the command.
-    let mut parts = [0; 80];
-    (parts[1], parts[8]) = (0x80, 5);
-    (parts[16], parts[17]) = (0x8c, 4);
-    assert!(memory.write(0, &parts));
-    let [low, high] = words(ring);
-    let depth = 256 << 2 | u32::from(channel.creq_id) << 16;
-    let init = [low, high, depth, cmdq::FIRST | 5].map(u32::to_le_bytes).concat();
-    channel.raw.registers.write_words(cmdq::MAILBOX, &init);
-    channel.raw.registers.write32(cmdq::TRIGGER, 1);
-    let entry = channel.creq.take(&channel.page).expect("it is answered at once");
-    channel.page.store(0, channel.creq.doorbell(DbType::NQ_ARM).to_u64());
-    (entry[9], entry[1])
-}
-
 #[test]
 fn linux_probes_opens_and_uses_the_nic() {
     for chip in 0..CHIPS.len() {
@@ -478,7 +460,11 @@ fn linux_probes_opens_and_uses_the_nic() {
         open_interface(&mut raw);
         let (mut channel, nq) = init_roce(raw, context);
         use_roce(&mut channel, chip, nq);
-        assert_eq!(send_in_parts(&mut channel), (0x8c, Status::NOT_IMPLEMENTED.0));
+        // In parts, as the last step of the registration.
+        channel.send(&ModifyCongestion::NONE.set(Parameter::ENABLE_CC, 1).unwrap());
+        channel.send(&CmdqQueryRoceCc::ZERO);
+        let told: Congestion = channel.side.load(0).unwrap();
+        assert_eq!(told.get(Parameter::ENABLE_CC), 1);
         assert_eq!(channel.raw.machine.violations(), [""; 0]);
         assert_eq!(channel.raw.machine.slot.violations(), 0);
         channel.raw.done(ReqType::FUNC_DRV_UNRGTR, &[]);

@@ -24,6 +24,14 @@ pub mod caps_ext {
     pub const DBR_PACING: u32 = 0x2000_0000;
 }
 
+/// Bits of [`FuncQcapsOutput::flags_ext2`].
+pub mod caps_ext2 {
+    /// Doorbells can be paced, by the fill of their FIFO.
+    pub const DBR_PACING_EXT: u32 = 0x8;
+    /// The same, version 0.
+    pub const DBR_PACING_V0: u32 = 0x100;
+}
+
 request! {
     /// Resets the function: it gives up every object and all memory of the host.
     pub struct FuncResetInput: "hwrm_func_reset_input", 24, FUNC_RESET => HwrmDone {
@@ -105,7 +113,7 @@ response! {
         mpc_chnls_cap: u8 = 85,
         /// Most key contexts reserved.
         max_key_ctxs_alloc: le::U16 = 86,
-        /// Still more capabilities.
+        /// Still more capabilities, see [`caps_ext2`].
         flags_ext2: le::U32 = 88,
         /// Tunnels that are off.
         tunnel_disable_flag: le::U16 = 92,
@@ -129,7 +137,7 @@ response! {
         roce_vf_max_srq: le::U32 = 124,
         /// RoCE VF max GIDs.
         roce_vf_max_gid: le::U32 = 128,
-        /// Still more capabilities.
+        /// Still more capabilities, see [`caps_ext2`].
         flags_ext3: le::U32 = 132,
         /// Most RoCE VFs.
         max_roce_vfs: le::U16 = 136,

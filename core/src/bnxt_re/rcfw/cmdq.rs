@@ -18,6 +18,8 @@ pub const TRIGGER: usize = 0x700;
 pub const FIRST: u32 = 1 << 31;
 /// Most slots of the ring: its size has 14 bits.
 pub const MAX_SLOTS: u32 = 8192;
+/// First half-word of a command in parts: a list of type, length and value, whose first part is the command.
+pub const PARTS: u16 = 0x8000;
 /// Bits of a cookie.
 const COOKIE: u16 = 0x1fff;
 
@@ -134,14 +136,16 @@ impl<'m> Cmdq<'m> {
     }
 
     fn write(&mut self, bytes: &[u8], ticket: &Ticket, units: u8, resp_size: u8, resp_addr: u64) {
+        // The header of a command in parts is that of its first part, behind that of the list.
+        let in_parts = bytes.first_chunk() == Some(&PARTS.to_le_bytes());
         for unit in 0..units {
             let from = usize::from(unit) * UNIT;
             let mut slot: [u8; UNIT] = core::array::from_fn(|i| bytes.get(from + i).copied().unwrap_or(0));
-            if unit == 0 {
+            if unit == u8::from(in_parts) {
                 // What the caller may set in the header: flags, and the eighth byte.
                 let header = CmdqBase {
                     opcode: ticket.opcode.0,
-                    cmd_size: units,
+                    cmd_size: if in_parts { slot[1] } else { units },
                     flags: le::U16::new(u16::from_le_bytes([slot[2], slot[3]])),
                     cookie: le::U16::new(ticket.cookie),
                     resp_size,

@@ -15,6 +15,7 @@ pub mod gid;
 pub mod message;
 pub mod mr;
 pub mod opcode;
+pub mod parameter;
 pub mod path;
 pub mod qp;
 pub mod srq;

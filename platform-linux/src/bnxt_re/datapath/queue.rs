@@ -3,8 +3,8 @@
 use directverbs::bnxt_re::attached::{AttachedCq, AttachedQp, AttachedSrq};
 use directverbs::queue::Boxed;
 use directverbs::verbs::{
-    self, BatchError, CqFault, CqId, Data, Endpoints, Pollable, QpCapabilities, QpId, QpState, QpType,
-    RecvRequest, SendRequest, SrqId, Unwrapped, WorkCompletion, Wrapper,
+    self, BatchError, CqFault, CqId, Endpoints, Pollable, QpCapabilities, QpId, QpState, QpType, RecvRequest,
+    SendRequest, SrqId, Unwrapped, WorkCompletion, Wrapper,
 };
 
 use super::page::QueuePage;
@@ -15,9 +15,6 @@ use crate::uverbs::Owned;
 type InnerQp = AttachedQp<'static, Boxed, QueuePage>;
 type InnerCq = AttachedCq<'static, Boxed, QueuePage>;
 type InnerSrq = AttachedSrq<'static, Boxed, QueuePage>;
-
-/// Inline bytes of a WQE that fits a push buffer.
-const PUSHED: u64 = 96;
 
 /// A queue pair.
 #[derive(Debug)]
@@ -89,13 +86,10 @@ impl verbs::QueuePair for QueuePair {
         cq: &mut CompletionQueue,
         requests: &[SendRequest<'_>],
     ) -> Result<(), BatchError> {
-        if let (Some(push), [request]) = (&self.push, requests)
-            && matches!(request.data, Data::Inline(_))
-            && request.length() <= PUSHED
-        {
-            return self.queue.push(&cq.queue, request, push.buffer());
+        match &self.push {
+            Some(push) => self.queue.post_send_by(&mut cq.queue, requests, push.buffer()),
+            None => self.queue.post_send(&mut cq.queue, requests),
         }
-        self.queue.post_send(&mut cq.queue, requests)
     }
 
     #[inline]

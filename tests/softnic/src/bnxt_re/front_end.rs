@@ -48,6 +48,14 @@ impl Config {
     pub const P7: Self = Self { retransmit: Retransmit::Msn, toggles: true, ..Self::P5 };
 }
 
+/// What is in the doorbell FIFO, as a test says: doorbells are carried out at once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fifo {
+    filled: u32,
+    /// Doorbells that leave with each look.
+    drain: u32,
+}
+
 /// The front end of a bnxt_re NIC.
 #[derive(Debug)]
 pub struct BnxtRe {
@@ -58,6 +66,8 @@ pub struct BnxtRe {
     cqs: BTreeMap<u32, (Cq, u64)>,
     srqs: BTreeMap<u32, Srq>,
     push: Push,
+    pushed: u64,
+    fifo: Fifo,
     violations: Violations,
     stale_arms: u64,
 }
@@ -72,6 +82,8 @@ impl BnxtRe {
             cqs: BTreeMap::new(),
             srqs: BTreeMap::new(),
             push: Push::default(),
+            pushed: 0,
+            fifo: Fifo::default(),
             violations: Violations::default(),
             stale_arms: 0,
         }
@@ -85,6 +97,23 @@ impl BnxtRe {
     /// Counts what a driver did wrong on a control channel.
     pub(super) fn report(&mut self, reason: impl core::fmt::Display) {
         self.violations.add(Object::Device, reason);
+    }
+
+    /// WQEs that came by push so far.
+    pub fn pushed(&self) -> u64 {
+        self.pushed
+    }
+
+    /// From now on the doorbell FIFO seems to hold so many, of which `drain` leave with each look at it.
+    pub fn set_fifo(&mut self, filled: u32, drain: u32) {
+        self.fifo = Fifo { filled, drain };
+    }
+
+    /// Looks at the doorbell FIFO: what is in it, before some leave.
+    pub(super) fn take_from_fifo(&mut self) -> u32 {
+        let filled = self.fifo.filled;
+        self.fifo.filled = filled.saturating_sub(self.fifo.drain);
+        filled
     }
 
     /// Arms that were dropped because their toggle was not the current one. That is what toggles are for: an arm that is
@@ -128,7 +157,7 @@ impl BnxtRe {
         let at = Position { index: word.index().get(), epoch: word.epoch().0 };
         let toggle = word.toggle().get();
         match word.db_type() {
-            DbType::PUSH_START | DbType::PUSH_END => self.pushed(hardware, page, register, word),
+            DbType::PUSH_START | DbType::PUSH_END => self.push_doorbell(hardware, page, register, word),
             DbType::NULL => {}
             _ if register != 0 => {
                 self.violations.add(Object::Device, format_args!("doorbell at register {register}"));
@@ -239,7 +268,7 @@ impl BnxtRe {
         }
     }
 
-    fn pushed(&mut self, hardware: &mut Hardware, page: u32, register: usize, word: DbWord) {
+    fn push_doorbell(&mut self, hardware: &mut Hardware, page: u32, register: usize, word: DbWord) {
         let id = QpId::truncated(word.xid().get());
         let Some(qp) = self.qps.get(&id.get()) else {
             return self.violations.add(Object::Qp(id), "push, no such queue pair");
@@ -248,15 +277,18 @@ impl BnxtRe {
             return self.violations.add(Object::Qp(id), format_args!("push at register {register}"));
         }
         if word.db_type() == DbType::PUSH_START {
-            if let Err(error) = self.push.start(page, register, word, id, &qp.sq) {
+            let push_page = u64::from(word.push_page().get().wrapping_sub(self.config.push_page));
+            let buffer = push_page * PAGE_BYTES + (register as u64 - 1) * BUFFER_BYTES;
+            if let Err(error) = self.push.start(hardware, page, register, word, id, &qp.sq, buffer) {
                 self.violations.add(Object::Qp(id), error);
             }
             return;
         }
-        let push_page = u64::from(word.push_page().get().wrapping_sub(self.config.push_page));
-        let buffer = push_page * PAGE_BYTES + (register as u64 - 1) * BUFFER_BYTES;
-        match self.push.end(hardware, page, register, word, id, &qp.sq, buffer) {
-            Ok(to) => self.send_doorbell(hardware, id, to),
+        match self.push.end(hardware, page, register, word, id, &qp.sq) {
+            Ok(to) => {
+                self.pushed += 1;
+                self.send_doorbell(hardware, id, to);
+            }
             Err(error) => self.violations.add(Object::Qp(id), error),
         }
     }
@@ -490,6 +522,13 @@ impl FrontEnd for BnxtRe {
             self.violations.add(Object::Device, format_args!("doorbell {value:#018x} is not for RoCE"));
         } else {
             self.ring(hardware, page, register, word);
+        }
+    }
+
+    fn device_store(&mut self, _: &mut Hardware, offset: u64, bytes: &[u8]) {
+        if !self.push.takes(offset) {
+            let what = format_args!("{} bytes at {offset:#x} of the push buffers, and no push", bytes.len());
+            self.violations.add(Object::Device, what);
         }
     }
 

@@ -11,6 +11,7 @@ use crate::nic::Hardware;
 
 /// Bytes of a push buffer. A push page has one for each control register.
 pub const BUFFER_BYTES: u64 = 256;
+const BUFFER: usize = BUFFER_BYTES as usize;
 /// Bytes of a push page.
 pub const PAGE_BYTES: u64 = 4096;
 
@@ -36,6 +37,9 @@ pub enum PushError {
         /// Index where it ends.
         to: u32,
     },
+    /// The page or the register names no buffer.
+    #[error("no push buffer at {0:#x}")]
+    NoBuffer(u64),
     /// The bytes pushed are not those in the ring.
     #[error("the pushed WQE is not the one in the ring")]
     Different,
@@ -47,7 +51,17 @@ pub enum PushError {
 /// Push control registers: what each one has started.
 #[derive(Debug, Default)]
 pub struct Push {
-    started: HashMap<(u32, usize), (QpId, u32)>,
+    started: HashMap<(u32, usize), Started>,
+}
+
+/// A push that has begun.
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    qp: QpId,
+    /// Index where it starts.
+    from: u32,
+    /// Its buffer, in the device's memory.
+    buffer: u64,
 }
 
 impl Push {
@@ -57,22 +71,33 @@ impl Push {
     /// Why it is dropped.
     pub fn start(
         &mut self,
+        hardware: &mut Hardware,
         page: u32,
         register: usize,
         word: DbWord,
         qp: QpId,
         sq: &SendQueue,
+        buffer: u64,
     ) -> Result<(), PushError> {
         let (given, expected) = (word.index().get(), sq.producer().index);
         if given != expected {
             return Err(PushError::Start { given, expected });
         }
-        self.started.insert((page, register), (qp, given));
+        // What was there before is no part of it.
+        let start = usize::try_from(buffer).unwrap_or(usize::MAX);
+        let stale = hardware.device_memory().get_mut(start..).and_then(|rest| rest.get_mut(..BUFFER));
+        stale.ok_or(PushError::NoBuffer(buffer))?.fill(0xff);
+        self.started.insert((page, register), Started { qp, from: given, buffer });
         Ok(())
     }
 
-    /// A push ends: compares the WQE in the buffer at `buffer` of the device's memory with the one in the ring, and
-    /// returns where the queue's producer moves.
+    /// Whether a store to this offset of the device's memory is one of a push that has begun.
+    pub fn takes(&self, offset: u64) -> bool {
+        self.started.values().any(|push| offset.checked_sub(push.buffer).is_some_and(|at| at < BUFFER_BYTES))
+    }
+
+    /// A push ends: compares the WQE in its buffer with the one in the ring, and returns where the queue's producer
+    /// moves.
     ///
     /// # Errors
     /// Why it is dropped.
@@ -84,10 +109,10 @@ impl Push {
         word: DbWord,
         qp: QpId,
         sq: &SendQueue,
-        buffer: u64,
     ) -> Result<Position, PushError> {
         let started = self.started.remove(&(page, register));
-        let (_, from) = started.filter(|(of, _)| *of == qp).ok_or(PushError::NoStart)?;
+        let Started { from, buffer, .. } =
+            started.filter(|started| started.qp == qp).ok_or(PushError::NoStart)?;
         let to = word.index().get();
         let moved = if to > from { to - from } else { to + sq.entries() - from };
         if to >= sq.entries() || moved == 0 {

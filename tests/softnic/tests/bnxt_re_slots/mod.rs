@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use directverbs::bnxt_re::hwrm::context::Demand;
+use directverbs::bnxt_re::push::PushPreference;
 use directverbs::verbs::{
     AccessFlags, CompletionQueue as _, Device as _, Mac, QKey, QpAttributes, QpCapabilities, QpInit, QpState,
     QpType, QueuePair as _, RecvRequest, SrqInit,
@@ -73,6 +74,7 @@ pub fn mac(nth: u8) -> Mac {
 /// One life of a device: opened, an object of each kind created and destroyed, closed.
 pub fn life(machine: &Machine) -> Result<(), Error> {
     let mut nic = machine.open_with(&least())?;
+    nic.device().set_push(PushPreference { enable: true, require: false })?;
     objects(&mut nic.device())?;
     nic.close()
 }

@@ -1,8 +1,7 @@
 //! Answers that only tell what the chip is like.
 
 use directverbs::bnxt_re::hwrm::error::HwrmStatus;
-use directverbs::bnxt_re::hwrm::function::{FuncQcapsOutput, FuncQcfgOutput, caps, caps_ext};
-use directverbs::bnxt_re::hwrm::pacing::FuncDbrPacingQcfgOutput;
+use directverbs::bnxt_re::hwrm::function::{FuncQcapsOutput, FuncQcfgOutput, caps, caps_ext, caps_ext2};
 use directverbs::bnxt_re::hwrm::port::{LINK, PortPhyQcapsOutput, PortPhyQcfgOutput};
 use directverbs::bnxt_re::hwrm::queue::QueueQportcfgOutput;
 use directverbs::bnxt_re::hwrm::req_type::ReqType;
@@ -62,9 +61,10 @@ impl BnxtFunction {
 
     fn qcaps(&self) -> Vec<u8> {
         let ext = if self.chip.is_p7() { caps_ext::BS_V2_SUPPORTED | caps_ext::BS_V2_REQUIRED } else { 0 };
+        let push = if self.chip.push { caps::WCB_PUSH_MODE } else { 0 };
         payload(&FuncQcapsOutput {
             fid: u16le(FID),
-            flags: le::U32::new(caps::ROCE_V1 | caps::ROCE_V2),
+            flags: le::U32::new(caps::ROCE_V1 | caps::ROCE_V2 | push),
             mac_address: self.chip.mac.0,
             max_rsscos_ctx: u16le(L2_RINGS),
             max_cmpl_rings: u16le(CMPL_RINGS),
@@ -75,12 +75,15 @@ impl BnxtFunction {
             max_stat_ctx: u16le(MAX_STAT_CTX),
             max_hw_ring_grps: le::U32::new(L2_RINGS.into()),
             flags_ext: le::U32::new(ext),
+            flags_ext2: le::U32::new(if self.chip.pacing { caps_ext2::DBR_PACING_EXT } else { 0 }),
             ..FuncQcapsOutput::ZERO
         })
     }
 
     fn qcfg(&self) -> Vec<u8> {
         let reserved = self.state.hwrm.reserved;
+        // P5 has user pages of their own only if something is pushed through them.
+        let apart = self.chip.is_p7() || self.chip.push;
         payload(&FuncQcfgOutput {
             fid: u16le(FID),
             mac_address: self.chip.mac.0,
@@ -96,7 +99,7 @@ impl BnxtFunction {
             mru: u16le(MRU),
             max_mtu_configured: u16le(MRU),
             always_1: 1,
-            l2_doorbell_bar_size_kb: u16le(if self.chip.is_p7() { L2_DOORBELL_KB } else { 0 }),
+            l2_doorbell_bar_size_kb: u16le(if apart { L2_DOORBELL_KB } else { 0 }),
             legacy_l2_db_size_kb: u16le(if self.chip.is_p7() { LEGACY_L2_KB } else { 0 }),
             ..FuncQcfgOutput::ZERO
         })
@@ -195,8 +198,7 @@ impl BnxtFunction {
                 supported_speeds_auto_mode: u16le(SPEED_BIT),
                 ..PortPhyQcapsOutput::ZERO
             }),
-            // Doorbells need not be paced: the queue is always empty.
-            ReqType::FUNC_DBR_PACING_QCFG => payload(&FuncDbrPacingQcfgOutput::ZERO),
+            ReqType::FUNC_DBR_PACING_QCFG => payload(&self.pacing()),
             // The time is not needed: nothing is dated.
             ReqType::FUNC_DRV_IF_CHANGE | ReqType::PORT_PHY_CFG | ReqType::FW_SET_TIME => return done(),
             _ => return self.ethernet(req_type, request),

@@ -1,6 +1,6 @@
 //! The command ring: commands in, completions and events out.
 
-use directverbs::bnxt_re::rcfw::cmdq::FIRST;
+use directverbs::bnxt_re::rcfw::cmdq::{FIRST, PARTS};
 use directverbs::bnxt_re::rcfw::event::Status;
 use directverbs::bnxt_re::rcfw::message::{
     CmdqBase, CmdqInit, CreqDone, CreqFuncEvent, CreqType, CreqValid, FUNC_EVENT, QP_EVENT, UNIT,
@@ -11,8 +11,6 @@ use zerocopy::{FromBytes, IntoBytes, little_endian as le};
 use super::function::BnxtFunction;
 use crate::pci::CommandFault;
 
-/// First half-word of a list of parts, of which the command is the first.
-const TLV: u16 = 0x8000;
 /// Event of the function: resources are exhausted.
 const RESOURCE_EXHAUSTED: u8 = 0x81;
 
@@ -124,7 +122,7 @@ impl BnxtFunction {
             read.ok().map(|()| slot)
         };
         let first = slot(0)?;
-        let units = if u16::from_le_bytes([first[0], first[1]]) == TLV { first[8] } else { first[1] };
+        let units = if u16::from_le_bytes([first[0], first[1]]) == PARTS { first[8] } else { first[1] };
         if units == 0 || u16::from(units) > ready {
             self.violation(format_args!("RCFW: a command of {units} slots, {ready} are ready"));
             // Nobody can tell where the next one begins.
@@ -140,7 +138,7 @@ impl BnxtFunction {
 
     /// Carries out a command; `false` if the channel is gone then.
     fn command(&mut self, command: &[u8]) -> bool {
-        let parts = u16::from_le_bytes([command[0], command[1]]) == TLV;
+        let parts = u16::from_le_bytes([command[0], command[1]]) == PARTS;
         let inner = if parts { command.get(UNIT..).unwrap_or(&[]) } else { command };
         let Ok((base, _)) = CmdqBase::read_from_prefix(inner) else {
             self.violation("RCFW: a command without a header");
@@ -154,7 +152,7 @@ impl BnxtFunction {
                 return false;
             }
             Some(CommandFault::Refused) => Err(Status::FAIL),
-            _ if parts => Err(Status::NOT_IMPLEMENTED),
+            _ if parts => self.carry_out_parts(opcode, command),
             _ => self.carry_out(opcode, inner),
         };
         self.trace.say(|| {

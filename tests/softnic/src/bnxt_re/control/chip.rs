@@ -3,6 +3,7 @@ use directverbs::bnxt_re::wqe::WqeMode;
 use directverbs::verbs::{Mac, Mtu};
 
 use crate::bnxt_re::Config;
+use crate::bnxt_re::push::BUFFER_BYTES;
 use crate::pci::{Bar, Identity, MsixPlace};
 
 /// What a chip is like behind its BARs.
@@ -18,6 +19,10 @@ pub struct Chip {
     pub mtu: Mtu,
     /// Queue pairs, besides that of general services.
     pub max_qp: u32,
+    /// Short requests can be pushed.
+    pub push: bool,
+    /// Doorbells can be paced.
+    pub pacing: bool,
     /// How often a completion waits to be joined with later ones, in parts per million.
     pub coalesce: u32,
     /// Seed of what is random about it.
@@ -33,6 +38,8 @@ impl Chip {
             mac,
             mtu: Mtu::B4096,
             max_qp: 1023,
+            push: false,
+            pacing: false,
             coalesce: 333_333,
             seed: 0,
         }
@@ -55,7 +62,22 @@ impl Chip {
 
     pub(super) fn front_end(&self) -> Config {
         let config = if self.is_p7() { Config::P7 } else { Config::P5 };
-        Config { coalesce: self.coalesce, seed: self.seed, ..config }
+        let push_page = ((USER_PAGES - self.privileged()) / PAGE) as u32;
+        Config { push_page, coalesce: self.coalesce, seed: self.seed, ..config }
+    }
+
+    /// Bytes of push buffers: all of the pages that a driver can give out.
+    pub(super) const fn push_bytes(&self) -> u64 {
+        if self.push { DOORBELL_BYTES - USER_PAGES } else { 0 }
+    }
+
+    /// Where a store to this offset of the doorbells goes if it goes to a push buffer. The first of a page is not there:
+    /// it would be where the registers are.
+    pub(super) const fn push_buffer(&self, offset: u64) -> Option<u64> {
+        match offset.checked_sub(USER_PAGES) {
+            Some(at) if at < self.push_bytes() && at % PAGE >= BUFFER_BYTES => Some(at),
+            _ => None,
+        }
     }
 
     pub(super) fn identity(&self) -> Identity {
@@ -101,6 +123,8 @@ pub(super) const VECTORS: u16 = 64;
 pub(super) const LEGACY_L2_KB: u16 = 64;
 /// Kilobytes of Ethernet's part of the doorbells, behind which user pages begin.
 pub(super) const L2_DOORBELL_KB: u16 = 128;
+/// Where user pages begin.
+const USER_PAGES: u64 = L2_DOORBELL_KB as u64 * 1024;
 /// Bytes of a doorbell page.
 pub(super) const PAGE: u64 = 4096;
 

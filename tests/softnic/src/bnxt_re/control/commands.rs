@@ -1,9 +1,11 @@
 //! Commands by opcode.
 
+use directverbs::bnxt_re::rcfw::congestion::CmdqQueryRoceCc;
 use directverbs::bnxt_re::rcfw::event::Status;
 use directverbs::bnxt_re::rcfw::function::CmdqInitializeFw;
-use directverbs::bnxt_re::rcfw::message::Command;
+use directverbs::bnxt_re::rcfw::message::{Command, UNIT};
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
+use directverbs::bnxt_re::rcfw::parameter::ModifyCongestion;
 use directverbs::verbs::PdId;
 use zerocopy::IntoBytes;
 
@@ -59,10 +61,23 @@ impl BnxtFunction {
             Opcode::DESTROY_AH => self.destroy_ah(&read(command)),
             Opcode::QUERY_ROCE_STATS => Ok(self.query_stats()),
             Opcode::QUERY_ROCE_STATS_EXT => Ok(self.query_stats_ext()),
-            Opcode::QUERY_ROCE_CC => Ok(self.query_congestion()),
-            Opcode::SET_FUNC_RESOURCES | Opcode::MAP_TC_TO_COS | Opcode::MODIFY_ROCE_CC => {
-                Ok(Reply::default())
+            Opcode::QUERY_ROCE_CC => {
+                let room = usize::from(read::<CmdqQueryRoceCc>(command).resp_size) * UNIT;
+                Ok(self.query_congestion(room))
             }
+            Opcode::MODIFY_ROCE_CC => {
+                let base = read(command);
+                self.modify_congestion(&ModifyCongestion { base, ..ModifyCongestion::NONE })
+            }
+            Opcode::SET_FUNC_RESOURCES | Opcode::MAP_TC_TO_COS => Ok(Reply::default()),
+            _ => Err(Status::NOT_IMPLEMENTED),
+        }
+    }
+
+    /// Carries out a command in parts.
+    pub(super) fn carry_out_parts(&mut self, opcode: Opcode, command: &[u8]) -> Outcome {
+        match opcode {
+            Opcode::MODIFY_ROCE_CC if self.state.rcfw.initialized => self.modify_congestion(&read(command)),
             _ => Err(Status::NOT_IMPLEMENTED),
         }
     }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use directverbs::bnxt_re::doorbell::{DbType, DbWord};
 use directverbs::bnxt_re::hwrm::mailbox;
+use directverbs::bnxt_re::pacing::window;
 use directverbs::bnxt_re::rcfw::cmdq;
 
 use super::chip::PAGE;
@@ -23,12 +24,16 @@ impl BnxtFunction {
             _ if (cmdq::MAILBOX..cmdq::TRIGGER).contains(&offset) => {
                 self.state.rcfw.store(offset - cmdq::MAILBOX, value);
             }
+            window::SELECT => self.state.window = value & !(window::BYTES - 1),
             // Windows to other registers, and what is behind them: nothing is there.
             _ => {}
         }
     }
 
     pub(super) fn doorbell_store(&mut self, offset: u64, bytes: &[u8]) {
+        if let Some(at) = self.chip.push_buffer(offset) {
+            return self.nic.lock().device_store(at, bytes);
+        }
         let value = match *bytes {
             [a, b, c, d] if offset.is_multiple_of(8) => {
                 self.state.halves.0.insert(offset, u32::from_le_bytes([a, b, c, d]));
@@ -62,7 +67,15 @@ impl BnxtFunction {
                 }
                 self.ring_doorbell(word);
             }
-            _ => {
+            kind => {
+                let of_qp = [DbType::SQ, DbType::RQ, DbType::PUSH_START, DbType::PUSH_END].contains(&kind);
+                let qp = self.state.objects.qps.get(&word.xid().get()).filter(|_| of_qp);
+                if let Some(qp) = qp.filter(|qp| qp.dpi != page) {
+                    return self.violation(format_args!(
+                        "doorbell {value:#018x} in page {page}, the queue pair has page {}",
+                        qp.dpi
+                    ));
+                }
                 self.nic.lock().doorbell(page, register, value);
             }
         }

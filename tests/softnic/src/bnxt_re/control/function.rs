@@ -1,5 +1,8 @@
 use std::sync::Arc;
 
+use directverbs::bnxt_re::pacing::window;
+use directverbs::bnxt_re::rcfw::parameter::Congestion;
+
 use super::backing::ContextMemory;
 use super::channel::Rcfw;
 use super::chip::{Chip, DOORBELLS, REGISTERS};
@@ -17,6 +20,8 @@ use crate::pci::{CommandFaults, Function, Identity, Port, Trace};
 
 /// Register that tells how the firmware is.
 const FW_STATUS: u64 = 0x520;
+/// Window to other registers.
+const WINDOW: std::ops::Range<u64> = window::AT as u64..window::AT as u64 + window::BYTES as u64;
 /// It is well.
 const HEALTHY: u32 = 0x8000;
 /// It resets itself.
@@ -54,6 +59,10 @@ pub(super) struct State {
     pub objects: Objects,
     pub keys: Keys,
     pub halves: Halves,
+    /// Page of the chip's registers that is in the window.
+    pub window: u32,
+    /// How congestion is handled.
+    pub congestion: Congestion,
     /// The firmware resets itself, until it is asked for its version again.
     pub resetting: bool,
 }
@@ -65,7 +74,7 @@ impl BnxtFunction {
             mac: chip.mac,
             gids: Vec::new(),
             mtu: chip.mtu,
-            device_memory: 0,
+            device_memory: chip.push_bytes() as usize,
             all_memory_key: None,
         };
         let nic = fabric.attach(BnxtRe::new(chip.front_end()), config, port.bus.clone());
@@ -109,6 +118,7 @@ impl BnxtFunction {
         match offset {
             FW_STATUS if self.state.resetting => RESETTING,
             FW_STATUS => HEALTHY,
+            _ if WINDOW.contains(&offset) => self.window_load(offset),
             _ => 0,
         }
     }
@@ -120,9 +130,14 @@ impl Function for BnxtFunction {
     }
 
     fn bar_read(&mut self, bar: u8, offset: u64, bytes: &mut [u8]) {
+        // Registers have 32 bits, and each is loaded once.
+        let (mut known, mut word) = (u64::MAX, 0);
         for (i, byte) in bytes.iter_mut().enumerate() {
             let at = offset + i as u64;
-            let word = if bar == REGISTERS { self.register(at & !3) } else { 0 };
+            if bar == REGISTERS && known != at & !3 {
+                known = at & !3;
+                word = self.register(known);
+            }
             *byte = word.to_le_bytes()[(at & 3) as usize];
         }
     }

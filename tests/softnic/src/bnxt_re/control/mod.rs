@@ -14,6 +14,7 @@ mod function;
 mod hwrm;
 mod keys;
 mod list;
+mod pacing;
 mod queries;
 mod queues;
 mod rings;

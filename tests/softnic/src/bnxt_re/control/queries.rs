@@ -1,10 +1,10 @@
 //! Queries.
 
 use directverbs::bnxt_re::psn::Retransmit;
-use directverbs::bnxt_re::rcfw::congestion::CreqQueryRoceCcRespSb;
 use directverbs::bnxt_re::rcfw::event::Status;
 use directverbs::bnxt_re::rcfw::function::{CreqQueryFuncRespSb, caps, caps_ext, caps_ext2};
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
+use directverbs::bnxt_re::rcfw::parameter::{ModifyCongestion, Parameter};
 use directverbs::bnxt_re::rcfw::srq::{CmdqQuerySrq, CreqQuerySrqRespSb};
 use directverbs::bnxt_re::rcfw::stats::{CreqQueryRoceStatsExtRespSb, CreqQueryRoceStatsRespSb};
 use directverbs::bnxt_re::wqe::{STATIC_SGES, WqeMode};
@@ -113,9 +113,35 @@ impl BnxtFunction {
         Reply::side(told.as_bytes())
     }
 
-    /// Congestion is not handled.
-    pub(super) fn query_congestion(&self) -> Reply {
-        let told = CreqQueryRoceCcRespSb { opcode: Opcode::QUERY_ROCE_CC.0, ..CreqQueryRoceCcRespSb::ZERO };
-        Reply::side(told.as_bytes())
+    /// How congestion is handled; all of it, if `room` bytes hold that.
+    pub(super) fn query_congestion(&self, room: usize) -> Reply {
+        let mut told = self.state.congestion;
+        told.base.opcode = Opcode::QUERY_ROCE_CC.0;
+        if room < told.as_bytes().len() {
+            Reply::side(told.base.as_bytes())
+        } else {
+            Reply::side(told.as_bytes())
+        }
+    }
+
+    /// Changes how congestion is handled. It is kept and told; frames are sent as before, as no wire marks them.
+    pub(super) fn modify_congestion(&mut self, change: &ModifyCongestion) -> Outcome {
+        let mut changed = self.state.congestion;
+        for parameter in Parameter::ALL {
+            match change.get(*parameter) {
+                Some(value) if value > parameter.max() => {
+                    self.violation(format_args!("MODIFY_ROCE_CC: {} is {value}", parameter.name()));
+                    return Err(Status::INVALID_PARAMETER);
+                }
+                Some(value) => changed.put(*parameter, value),
+                None => {}
+            }
+        }
+        if !change.is_well_formed() {
+            self.violation("MODIFY_ROCE_CC: parts or masks that there are not");
+            return Err(Status::INVALID_PARAMETER);
+        }
+        self.state.congestion = changed;
+        Ok(Reply::default())
     }
 }

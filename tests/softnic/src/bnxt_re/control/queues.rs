@@ -50,6 +50,8 @@ pub(super) struct QpRecord {
     pub attributes: CreqQueryQpRespSb,
     /// Kind.
     pub qp_type: QpType,
+    /// Its doorbell page.
+    pub dpi: u32,
 }
 
 impl Objects {
@@ -221,7 +223,7 @@ impl BnxtFunction {
         };
         let made = self.nic.lock().create_qp(&config);
         let qp = made.map_err(|error| self.refused(opcode, &error))?;
-        let record = QpRecord { attributes: CreqQueryQpRespSb::ZERO, qp_type };
+        let record = QpRecord { attributes: CreqQueryQpRespSb::ZERO, qp_type, dpi: command.dpi.get() };
         self.state.objects.qps.insert(qp.get(), record);
         Ok(Reply::xid(qp.get()))
     }
