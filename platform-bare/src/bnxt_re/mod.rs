@@ -24,6 +24,7 @@ mod nic;
 mod objects;
 mod pacing;
 mod page;
+mod port;
 mod probe;
 mod push;
 mod queue;

@@ -30,6 +30,8 @@ impl Mapped {
 }
 
 /// One function of a machine without an operating system, as its driver's [`Host`].
+///
+/// It changes no page tables: BARs are mapped before it is made, and uncached, so that no store is ever combined.
 #[derive(Debug)]
 pub struct Identity<'m, A: ?Sized, T: ?Sized, const N: usize> {
     function: Function<'m, A>,

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use directverbs::ionic::caps::Caps;
-use directverbs::ionic::devcmd::{ControllerMemory, LifStats, RdmaIdentity};
+use directverbs::ionic::devcmd::{ControllerMemory, LifStats, PortStats, RdmaIdentity};
 use directverbs::verbs::{Gid, Mac};
 
 use super::books::{Books, LocalGid, OwnedBooks};
@@ -180,6 +180,11 @@ impl<H: Host> Nic<H> {
     /// What the device has counted, as it has last told.
     pub fn statistics(&self) -> Option<LifStats> {
         self.session.lif_info().map(|info| info.stats)
+    }
+
+    /// What has passed the port since power-on, as the device has last told.
+    pub fn port_statistics(&self) -> Option<PortStats> {
+        self.session.port_stats()
     }
 
     /// Has the device count from zero.

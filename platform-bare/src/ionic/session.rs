@@ -483,6 +483,11 @@ impl<H: Host> Session<H> {
         Ok((&mut **scratch, at))
     }
 
+    /// What the device has counted at the port.
+    pub fn port_stats(&self) -> Option<PortStats> {
+        self.channels.port_info.as_ref()?.load(core::mem::offset_of!(PortInfo, stats))
+    }
+
     /// What the device tells about the LIF.
     pub fn lif_info(&self) -> Option<LifInfo> {
         self.channels.lif_info.as_ref()?.load(0)

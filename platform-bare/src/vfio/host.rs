@@ -26,6 +26,8 @@ pub const PIECES: usize = 1024;
 const OWNER: u16 = 0;
 
 /// A function that this process has taken. Its [`Host`] is a reference to it.
+///
+/// No store to a BAR is combined: the kernel gives processes uncached mappings alone.
 #[derive(Debug)]
 pub struct Vfio {
     // Fields are dropped in this order: the function is closed, and nothing but its space keeps the memory mapped for it,

@@ -9,6 +9,7 @@ use crate::bus::{Bus, BusError};
 use crate::clock::Clock;
 use crate::device::{CqConfig, DeviceError, Memory, NicConfig, Notification, RingConfig};
 use crate::fault::{FaultPlan, Random};
+use crate::port::PortCounters;
 use crate::roce::{Counters, Engine, PsnRange, RecvWork, SendWork};
 
 /// How much later than its turn a delayed CQE is written.
@@ -49,6 +50,7 @@ pub struct Hardware {
     notifications: VecDeque<Notification>,
     plan: FaultPlan,
     random: Random,
+    port: PortCounters,
 }
 
 struct SharedBus(Arc<dyn Bus>);
@@ -72,6 +74,7 @@ impl Hardware {
             notifications: VecDeque::new(),
             plan: FaultPlan::NONE,
             random: Random::new(0),
+            port: PortCounters::default(),
         }
     }
 
@@ -220,6 +223,11 @@ impl Hardware {
         self.engine.counters()
     }
 
+    /// What has passed the port since power-on: a reset of the function does not change it.
+    pub fn port(&self) -> &PortCounters {
+        &self.port
+    }
+
     /// Ring of a completion queue.
     pub fn cq_ring(&self, cq: CqId) -> Option<&RingConfig> {
         self.cqs.get(&cq.get()).map(|cq| &cq.ring)
@@ -299,6 +307,7 @@ impl Hardware {
     }
 
     pub(crate) fn receive(&mut self, frame: &[u8]) {
+        self.port.received.count(frame);
         self.engine.receive(&*self.bus.0, self.clock.now_ns(), frame);
         if self.engine.has_host_frame() {
             self.bus.0.notified();
@@ -316,7 +325,9 @@ impl Hardware {
     }
 
     pub(crate) fn take_frame(&mut self) -> Option<Vec<u8>> {
-        self.engine.take_frame()
+        let frame = self.engine.take_frame()?;
+        self.port.sent.count(&frame);
+        Some(frame)
     }
 
     pub(crate) fn next_timer(&self) -> Option<u64> {

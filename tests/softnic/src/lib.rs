@@ -18,6 +18,7 @@ pub mod nic;
 pub mod open;
 pub mod pcap;
 pub mod pci;
+pub mod port;
 pub mod roce;
 pub mod uplink;
 pub mod wire;

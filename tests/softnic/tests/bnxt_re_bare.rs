@@ -107,6 +107,30 @@ fn a_wire_that_loses_duplicates_and_reorders() {
 }
 
 #[test]
+fn the_port_counts_what_passes() {
+    for chip in 0..CHIPS.len() {
+        with_pair(chip, |a, b| {
+            let nothing = a.port_counters().unwrap();
+            assert_eq!((nothing.0.tx_total_frames.get(), nothing.1.rx_total_frames.get()), (0, 0));
+            run_pair(a, b, &job(Op::Write, 1000), &mut |_| {}).unwrap();
+            // What is on its way arrives.
+            (0..1000).for_each(|_| _ = a.progress());
+            let memory = a.host().memory().allocated();
+            let ((sent, got), (answered, received)) =
+                (a.port_counters().unwrap(), b.port_counters().unwrap());
+            assert!(sent.tx_total_frames.get() >= 8 && sent.tx_bytes.get() > 8000, "{sent:?}");
+            assert_eq!((sent.tx_good_frames, sent.tx_bytes), (received.rx_good_frames, received.rx_bytes));
+            assert_eq!((answered.tx_ucast_frames, answered.tx_bytes), (got.rx_ucast_frames, got.rx_bytes));
+            assert!(received.rx_1024b_1518b_frames.get() >= 8, "{received:?}");
+            let ((more, _), (_, got)) = (a.more_port_counters().unwrap(), b.more_port_counters().unwrap());
+            assert_eq!((more.tx_packets_cos0, more.tx_bytes_cos0), (sent.tx_total_frames, sent.tx_bytes));
+            assert_eq!((got.rx_bytes_cos0, got.rx_bits.get()), (sent.tx_bytes, sent.tx_bytes.get() * 8));
+            assert_eq!(a.host().memory().allocated(), memory);
+        });
+    }
+}
+
+#[test]
 fn batches_inline_data_and_scattered_data() {
     for chip in 0..CHIPS.len() {
         for op in Op::ALL {

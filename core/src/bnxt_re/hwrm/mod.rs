@@ -15,6 +15,8 @@ pub mod mailbox;
 pub mod message;
 pub mod pacing;
 pub mod port;
+pub mod port_stats;
+pub mod port_stats_ext;
 pub mod queue;
 pub mod req_type;
 pub mod resources;
@@ -68,6 +70,10 @@ pub const LAYOUTS: &[Layout] = &[
     stat::PortQstatsOutput::LAYOUT,
     stat::PortQstatsExtInput::LAYOUT,
     stat::PortQstatsExtOutput::LAYOUT,
+    port_stats::TxPortStats::LAYOUT,
+    port_stats::RxPortStats::LAYOUT,
+    port_stats_ext::TxPortStatsExt::LAYOUT,
+    port_stats_ext::RxPortStatsExt::LAYOUT,
     port::PortPhyQcapsInput::LAYOUT,
     port::PortPhyQcapsOutput::LAYOUT,
     port::PortPhyQcfgInput::LAYOUT,

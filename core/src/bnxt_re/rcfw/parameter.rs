@@ -253,7 +253,7 @@ impl Parameter {
 
     fn load(&self, at: u8, all: &mut [u8]) -> u32 {
         let bytes = self.bytes(at, all);
-        let whole = bytes.iter().rev().fold(0, |whole, byte| whole << 8 | u32::from(*byte));
+        let whole = bytes.iter().rev().fold(0u32, |whole, byte| whole << 8 | u32::from(*byte));
         let bits = u32::MAX >> self.max.leading_zeros();
         whole >> self.shift & bits
     }

@@ -20,6 +20,7 @@ mod memory;
 mod notify;
 mod opcode;
 mod port;
+mod port_stats;
 mod qos;
 mod queue;
 pub mod registers;
@@ -37,6 +38,7 @@ pub use memory::{CmbArea, ControllerMemory};
 pub use notify::*;
 pub use opcode::{Opcode, Status};
 pub use port::*;
+pub use port_stats::{PortInfo, PortStats};
 pub use qos::*;
 pub use queue::*;
 
@@ -45,11 +47,12 @@ use crate::layout::{Layout, joined};
 /// Every layout of the device commands and of the Ethernet admin queue.
 pub const LAYOUTS: &[Layout] = &LAYOUT_TABLE;
 
-const LAYOUT_TABLE: [Layout; 78] = joined(&[
+const LAYOUT_TABLE: [Layout; 79] = joined(&[
     &registers::LAYOUTS,
     &command::LAYOUTS,
     &device::LAYOUTS,
     &port::LAYOUTS,
+    &port_stats::LAYOUTS,
     &lif::LAYOUTS,
     &info::LAYOUTS,
     &queue::LAYOUTS,

@@ -63,7 +63,8 @@ pub fn life(rig: &Rig) -> Result<(), Error> {
     nic.close()
 }
 
-fn transitions(path: AddressVector) -> [QpAttributes; 3] {
+/// The way of a connected queue pair to RTS.
+pub fn transitions(path: AddressVector) -> [QpAttributes; 3] {
     [
         QpAttributes { access: Some(AccessFlags::REMOTE_READ), ..QpAttributes::to(QpState::Init) },
         QpAttributes {

@@ -14,7 +14,7 @@ use directverbs_bare::{Clock as _, DmaMemory as _, Host as _, Objects};
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::pci::Slot;
 
-use super::faults::plug;
+use super::faults::{plug, transitions};
 use super::rig::Rig;
 
 fn init<'a, 'n>(
@@ -178,8 +178,9 @@ fn a_path_that_is_none_is_refused_and_a_gid_has_its_vlan() {
     let mut cq = device.create_cq(4).expect("created");
     let mut qp = device.create_qp(&pd, &init(QpType::Rc, &cq)).expect("created");
     let path = AddressVector { sgid_index: tagged, traffic_class: 0x28, ..to };
-    device.modify_qp(&mut qp, &mut [&mut cq], &initial()).expect("INIT");
-    device.modify_qp(&mut qp, &mut [&mut cq], &ready_to_receive(path)).expect("RTR");
+    let [initial, ready_to_receive, _] = transitions(path);
+    device.modify_qp(&mut qp, &mut [&mut cq], &initial).expect("INIT");
+    device.modify_qp(&mut qp, &mut [&mut cq], &ready_to_receive).expect("RTR");
     // What the device tells is what was meant: with the VLAN of the GID. The table's first entry with this GID is its index.
     let read = device.query_qp(&mut qp).expect("read").path.expect("a path");
     assert_eq!(read, AddressVector { sgid_index: 0, vlan: Some(0x2005), ..path });
@@ -188,22 +189,6 @@ fn a_path_that_is_none_is_refused_and_a_gid_has_its_vlan() {
     device.dealloc_pd(pd).expect("unused");
     nic.close().expect("closes");
     rig.assert_clean();
-}
-
-fn initial() -> QpAttributes {
-    QpAttributes { access: Some(AccessFlags::empty()), ..QpAttributes::to(QpState::Init) }
-}
-
-fn ready_to_receive(path: AddressVector) -> QpAttributes {
-    QpAttributes {
-        path: Some(path),
-        mtu: Some(Default::default()),
-        dest_qp: Some(QpId::truncated(7)),
-        rq_psn: Some(Psn::truncated(1)),
-        max_dest_rd_atomic: Some(4),
-        min_rnr_timer: Some(12),
-        ..QpAttributes::to(QpState::Rtr)
-    }
 }
 
 #[test]
@@ -277,15 +262,7 @@ fn a_fast_registered_key_opens_the_pages_that_a_request_names() {
     let mut cq = device.create_cq(16).expect("created");
     let mut qp = device.create_qp(&pd, &init(QpType::Rc, &cq)).expect("created");
     let path = AddressVector::new(rig.gid, Mac([2, 0, 0, 0, 0, 9]));
-    let send = QpAttributes {
-        sq_psn: Some(Psn::truncated(1)),
-        timeout: Some(14),
-        retry_count: Some(1),
-        rnr_retry: Some(1),
-        max_rd_atomic: Some(1),
-        ..QpAttributes::to(QpState::Rts)
-    };
-    for attributes in [initial(), ready_to_receive(path), send] {
+    for attributes in transitions(path) {
         device.modify_qp(&mut qp, &mut [&mut cq], &attributes).expect("a transition");
     }
     let pages: Vec<_> = (0..2).map(|_| rig.slot.dma(4096, 4096).expect("memory")).collect();
@@ -327,6 +304,15 @@ fn the_device_counts_and_starts_again_from_zero() {
     let told = a.statistics().expect("told");
     assert!(told.tx_rdma_ucast_packets.get() >= 4 && told.tx_rdma_ucast_bytes.get() > 4000, "{told:?}");
     assert_eq!(b.statistics().unwrap().rx_rdma_ucast_packets, told.tx_rdma_ucast_packets);
+    let [sent, received] = [&a, &b].map(|nic| nic.port_statistics().expect("told"));
+    assert!(sent.frames_tx_ok >= told.tx_rdma_ucast_packets && sent.octets_tx_ok.get() > 4000, "{sent:?}");
+    let passed = |frames: [zerocopy::little_endian::U64; 3]| frames.map(|count| count.get());
+    assert_eq!(
+        passed([sent.frames_tx_all, sent.octets_tx_total, sent.frames_tx_1024b_1518b]),
+        passed([received.frames_rx_all, received.octets_rx_all, received.frames_rx_1024b_1518b])
+    );
+    assert_eq!(sent.frames_rx_unicast, received.frames_tx_unicast);
+    assert!(received.frames_rx_1024b_1518b.get() >= 4, "{received:?}");
     a.reset_statistics().expect("done");
     assert_eq!(a.statistics().unwrap().tx_rdma_ucast_packets.get(), 0);
     drop((a, b));

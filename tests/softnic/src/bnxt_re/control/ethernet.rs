@@ -60,9 +60,7 @@ impl BnxtFunction {
             | ReqType::VNIC_RSS_CFG
             | ReqType::VNIC_PLCMODES_CFG
             | ReqType::CFA_L2_SET_RX_MASK
-            | ReqType::RING_CMPL_RING_CFG_AGGINT_PARAMS
-            | ReqType::PORT_QSTATS
-            | ReqType::PORT_QSTATS_EXT => done(),
+            | ReqType::RING_CMPL_RING_CFG_AGGINT_PARAMS => done(),
             _ => Err(HwrmStatus::CMD_NOT_SUPPORTED),
         }
     }

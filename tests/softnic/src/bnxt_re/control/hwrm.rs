@@ -226,6 +226,8 @@ impl BnxtFunction {
                 let id = self.stat_ctx_free(&decode(request))?;
                 Ok(with(8, &[(0, &id.to_le_bytes())]))
             }
+            ReqType::PORT_QSTATS => self.port_qstats(&decode(request)),
+            ReqType::PORT_QSTATS_EXT => self.port_qstats_ext(&decode(request)),
             _ => self.answer(req_type, request),
         }
     }

@@ -15,6 +15,7 @@ mod hwrm;
 mod keys;
 mod list;
 mod pacing;
+mod port;
 mod queries;
 mod queues;
 mod rings;

@@ -26,7 +26,7 @@ impl BnxtFunction {
         let depth = self.fifo_depth();
         FuncDbrPacingQcfgOutput {
             dbr_stat_db_fifo_reg: le::U32::new(REGISTER | SPACE_GRC),
-            dbr_stat_db_fifo_reg_fifo_room_mask: le::U32::new((depth * 2 - 1) << SHIFT),
+            dbr_stat_db_fifo_reg_fifo_room_mask: le::U32::new(((depth + 1).next_power_of_two() - 1) << SHIFT),
             dbr_stat_db_fifo_reg_fifo_room_shift: SHIFT,
             dbr_stat_db_max_fifo_depth: le::U32::new(depth),
             ..FuncDbrPacingQcfgOutput::ZERO

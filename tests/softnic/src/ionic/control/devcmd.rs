@@ -256,7 +256,8 @@ impl IonicFunction {
         if !self.state.initialised {
             return Err(Refusal::blame(Status::EPERM, "PORT_INIT before INIT", 0, 1));
         }
-        self.state.port_info = Some(cmd.info_pa.get());
+        // What was counted before is told with the next look.
+        (self.state.port_info, self.state.port_told) = (Some(cmd.info_pa.get()), 0);
         self.write_port()?;
         Ok(DONE_WELL)
     }

@@ -42,6 +42,8 @@ pub(super) struct State {
     pub initialised: bool,
     /// Where the host wants to read about the port.
     pub port_info: Option<u64>,
+    /// Frames whose counts the host was told.
+    pub port_told: u64,
     /// The port is up.
     pub up: bool,
     /// Where the host wants to read about the LIF; it is initialised.
@@ -282,6 +284,7 @@ impl Function for IonicFunction {
     fn service(&mut self) -> bool {
         let now = self.now();
         self.tell_counters();
+        self.tell_port();
         self.interrupts.service(now) | self.hand_out_events() | self.hand_out_frames()
     }
 }

@@ -13,6 +13,7 @@ mod function;
 mod identity;
 mod interrupts;
 mod objects;
+mod port;
 mod rdma;
 mod refusal;
 
