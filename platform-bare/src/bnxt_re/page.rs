@@ -28,6 +28,16 @@ impl<B: Registers> Doorbell for QueuePage<B> {
     fn store(&self, register: usize, value: u64) {
         self.page.store(register, value);
     }
+
+    #[inline(always)]
+    fn wc_start(&self) {
+        self.page.wc_start();
+    }
+
+    #[inline(always)]
+    fn wc_flush(&self) {
+        self.page.wc_flush();
+    }
 }
 
 impl<B: Registers> Page for QueuePage<B> {

@@ -55,7 +55,6 @@ struct Channel {
     raw: Raw,
     cmdq: Cmdq<'static>,
     creq: EventRing<'static>,
-    creq_id: u16,
     side: Dma,
     page: DoorbellPage<ModelRegisters>,
     /// Memory that the device knows; the rings' too, which are dropped before it.
@@ -89,7 +88,7 @@ impl Channel {
         raw.registers.write_words(cmdq::MAILBOX, cmdq.init(at, creq_id).as_bytes());
         let side = slot.dma(4096, 4096).unwrap();
         let page = slot.map_bar(2, PRIVILEGED as u64, 4096, Caching::Uncached).unwrap();
-        Self { raw, cmdq, creq, creq_id, side, page: DoorbellPage(page), known }
+        Self { raw, cmdq, creq, side, page: DoorbellPage(page), known }
     }
 
     /// Sends a command; gives its completion.

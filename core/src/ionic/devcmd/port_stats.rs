@@ -191,15 +191,7 @@ layout! {
 
 /// What a port keeps up to date in memory: the first part of `ionic_port_info`.
 #[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    zerocopy::FromBytes,
-    zerocopy::IntoBytes,
-    zerocopy::Immutable,
-    zerocopy::KnownLayout,
+    Clone, Copy, PartialEq, Eq, Debug, zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable,
 )]
 #[repr(C)]
 pub struct PortInfo {

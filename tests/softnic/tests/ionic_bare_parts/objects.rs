@@ -6,8 +6,8 @@ use directverbs::ionic::admin::PageError;
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs::verbs::{
     AccessFlags, AddressVector, CompletionQueue as _, Device as _, FastRegister, Gid, Mac, MemoryRegion as _,
-    MwType, PageTable, PlanError, Psn, QpAttributes, QpCapabilities, QpId, QpInit, QpState, QpType,
-    QueuePair as _, RKey, SendOp, SendRequest, Slices, StateError, WcStatus, WorkCompletion,
+    MwType, PageTable, PlanError, QpAttributes, QpCapabilities, QpInit, QpState, QpType, QueuePair as _,
+    RKey, SendOp, SendRequest, Slices, StateError, WcStatus, WorkCompletion,
 };
 use directverbs_bare::ionic::{Cause, CompletionQueue, Config, Device, PdConfig, QueuePair};
 use directverbs_bare::{Clock as _, DmaMemory as _, Host as _, Objects};
