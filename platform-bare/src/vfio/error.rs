@@ -5,6 +5,8 @@ use std::vec::Vec;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
+const BUSY: &str = ": another process has it, or this one has a function of the same IOMMU group";
+
 /// Why a function cannot be used through VFIO: the file that it is about, and what is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {cause}", path.display())]
@@ -55,6 +57,12 @@ pub enum Cause {
     #[error("cannot be opened: {errno}{}", for_open(*errno))]
     Open {
         /// Why.
+        errno: Errno,
+    },
+    /// Someone has it.
+    #[error("cannot be taken: {errno}{}", BUSY)]
+    Taken {
+        /// What the kernel says.
         errno: Errno,
     },
     /// The process may not lock so much memory.
@@ -121,7 +129,7 @@ const fn for_open(errno: Errno) -> &'static str {
     match errno {
         Errno::ACCESS | Errno::PERM => ": run as root, or give the user this file (chown, or a rule of udev)",
         Errno::NOENT => ": load the kernel modules vfio-pci and vfio_iommu_type1 or iommufd",
-        Errno::BUSY => ": another process has it, or this one has a function of the same IOMMU group",
+        Errno::BUSY => BUSY,
         _ => "",
     }
 }

@@ -18,6 +18,9 @@ const DRIVER: &str = "vfio-pci";
 /// Drivers that leave a function's group to processes.
 const HARMLESS: [&str; 3] = [DRIVER, "pci-stub", "pcieport"];
 
+/// What a file is opened for.
+const USE: Access = Access::READ_OK.union(Access::WRITE_OK);
+
 /// Where the kernel's files are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
@@ -36,7 +39,7 @@ impl Default for Places {
 /// How a function is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interface {
-    /// By its character device if the kernel has it and iommufd, otherwise by its group.
+    /// By its character device if the process may use it and iommufd, otherwise by its group.
     #[default]
     Either,
     /// By its group, and a container.
@@ -108,7 +111,7 @@ impl Function {
             Ok(Way::Device { iommufd, device }) => [iommufd, device],
         };
         files.into_iter().find_map(|path| {
-            let errno = access(&path, Access::READ_OK | Access::WRITE_OK).err()?;
+            let errno = access(&path, USE).err()?;
             Some(Cause::Open { errno }.at(path))
         })
     }
@@ -130,9 +133,11 @@ impl Function {
         // Every kernel has the folder. The number of a character device is in it only where there is one.
         let name = name.filter(|name| name.path().join("dev").exists());
         let iommufd = places.dev.join("iommu");
-        match name {
-            Some(name) if interface == Interface::Device || iommufd.exists() => {
-                Ok(Way::Device { iommufd, device: vfio.join("devices").join(name.file_name()) })
+        let device = name.map(|name| vfio.join("devices").join(name.file_name()));
+        match device {
+            // Most kernels keep iommufd for root where users have groups.
+            Some(device) if interface == Interface::Device || (usable(&iommufd) && usable(&device)) => {
+                Ok(Way::Device { iommufd, device })
             }
             None if interface == Interface::Device => Err(Cause::NoDevice.at(devices)),
             _ => Ok(by_group),
@@ -149,6 +154,10 @@ impl Function {
         };
         entries.filter_map(other).collect()
     }
+}
+
+fn usable(path: &Path) -> bool {
+    access(path, USE).is_ok()
 }
 
 /// The last part of where a link leads.

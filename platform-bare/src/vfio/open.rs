@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::string::ToString;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::error::{Cause, VfioError, refused};
 use super::function::{Function, Interface, Places, Way};
@@ -50,15 +51,23 @@ pub(super) struct Taken {
 /// Takes a function.
 pub(super) fn take(function: &Function, options: &Options) -> Result<Taken, VfioError> {
     match function.way(options.interface, &options.places)? {
-        Way::Device { iommufd, device } => by_device(iommufd, device),
+        Way::Device { iommufd, device } => by_device(function, iommufd, device),
         Way::Group { container, group } => by_group(function, container, group),
     }
 }
 
-fn by_device(iommufd_path: PathBuf, path: PathBuf) -> Result<Taken, VfioError> {
+fn by_device(function: &Function, iommufd_path: PathBuf, path: PathBuf) -> Result<Taken, VfioError> {
     let iommufd = open(&iommufd_path)?;
     let device = open(&path)?;
-    kernel::bind(&device, &iommufd).map_err(refused(&path, "VFIO_DEVICE_BIND_IOMMUFD"))?;
+    // Whoever has the right opens the file; only one can tie it.
+    kernel::bind(&device, &iommufd).map_err(|errno| match errno {
+        Errno::BUSY if !function.others().is_empty() => {
+            Cause::NotViable { others: function.others() }.at(&path)
+        }
+        // The file is tied, or the group is open or in another address space.
+        Errno::INVAL | Errno::BUSY => Cause::Taken { errno }.at(&path),
+        _ => refused(&path, "VFIO_DEVICE_BIND_IOMMUFD")(errno),
+    })?;
     let space = kernel::new_address_space(&iommufd).map_err(refused(&iommufd_path, "IOMMU_IOAS_ALLOC"))?;
     kernel::attach(&device, space).map_err(refused(&path, "VFIO_DEVICE_ATTACH_IOMMUFD_PT"))?;
     Ok(Taken { device, path, space: Space::Iommufd(iommufd, iommufd_path, space) })

@@ -90,7 +90,11 @@ fn each_interface_opens_its_own_files() {
     assert_eq!(machine.opened(Interface::Device), machine.dev("iommu"));
     assert_eq!(machine.opened(Interface::Either), container, "there is no iommufd");
     fs::write(machine.dev("iommu"), "").unwrap();
-    assert_eq!(machine.opened(Interface::Either), machine.dev("vfio/devices/vfio3"));
+    assert_eq!(machine.opened(Interface::Device), machine.dev("vfio/devices/vfio3"));
+    assert_eq!(machine.opened(Interface::Either), container, "there is no right to the device");
+    fs::create_dir_all(machine.dev("vfio/devices")).unwrap();
+    fs::write(machine.dev("vfio/devices/vfio3"), "").unwrap();
+    assert_eq!(machine.refused(ADDRESS, Interface::Either).path, machine.dev("vfio/devices/vfio3"));
     assert_eq!(machine.opened(Interface::Group), container);
 }
 

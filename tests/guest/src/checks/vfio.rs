@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -19,6 +19,7 @@ const NOBODY: u32 = 65534;
 /// Where functions are in sysfs.
 const FUNCTIONS: &str = "/sys/bus/pci/devices";
 const CONTAINER: &str = "/dev/vfio/vfio";
+const IOMMUFD: &str = "/dev/iommu";
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 /// What the kinds of NICs are called, in the order of the machine's functions; there are two of each.
 const KINDS: [&str; 4] = ["bnxt_re-p5", "bnxt_re", "ionic-v1", "ionic"];
@@ -94,7 +95,7 @@ fn bind() {
 }
 
 /// File of the group of a function.
-fn file_of(name: &str) -> std::path::PathBuf {
+fn file_of(name: &str) -> PathBuf {
     let group = fs::read_link(Path::new(FUNCTIONS).join(name).join("iommu_group")).expect("a group");
     Path::new("/dev/vfio").join(group.file_name().expect("a number"))
 }
@@ -147,12 +148,14 @@ fn pingpong(a: &str, b: &str, job: &str) -> String {
     out
 }
 
-/// A pair of a kind, by group: messages, and memory of the peer's.
+/// A pair of a kind, by each interface: messages, and memory of the peer's.
 fn with_itself(kind: &str) {
     let (a, b) = (nic(kind, 0), nic(kind, 1));
-    for op in ["send", "read"] {
-        let out = pingpong(&a, &b, &format!("--op {op} --size 1000 --iters 32 --vfio group"));
-        says(out.trim_end(), &["\"verified_bytes\":64000"]);
+    for (interface, _) in interfaces(&functions()[0]) {
+        for op in ["send", "read"] {
+            let out = pingpong(&a, &b, &format!("--op {op} --size 1000 --iters 32 --vfio {interface}"));
+            says(out.trim_end(), &["\"verified_bytes\":64000"]);
+        }
     }
 }
 
@@ -207,59 +210,81 @@ fn functions_that_vfio_has_can_be_opened() {
 /// Debian's kernel has none; one that has is used.
 fn the_kernel_has_the_character_device_or_says_that_it_has_none() {
     let (a, b) = (nic("ionic", 0), nic("ionic", 1));
-    let folder = Path::new(FUNCTIONS).join(&functions()[6]).join("vfio-dev");
-    let device = fs::read_dir(&folder).expect("a folder").flatten().next().expect("a device");
     let arguments = "--iters 8 --vfio cdev";
-    if device.path().join("dev").exists() {
+    let name = &functions()[6];
+    if character_device(name).is_some() {
         pingpong(&a, &b, arguments);
     } else {
         let text = fails(&mut dv(&format!("pingpong --device {a} --peer-device {b} {arguments}")), 1);
-        says(&text, &[&folder.display().to_string(), "CONFIG_VFIO_DEVICE_CDEV", "take its group"]);
+        says(&text, &[name, "/vfio-dev: ", "CONFIG_VFIO_DEVICE_CDEV", "take its group"]);
     }
+}
+
+/// File of a function itself, where the kernel has such.
+fn character_device(name: &str) -> Option<PathBuf> {
+    let folder = Path::new(FUNCTIONS).join(name).join("vfio-dev");
+    let device = fs::read_dir(&folder).expect("a folder").flatten().next().expect("a device");
+    device.path().join("dev").exists().then(|| Path::new("/dev/vfio/devices").join(device.file_name()))
+}
+
+/// The interfaces that the kernel has, and the files that a process opens for a function: what all share, and its own.
+fn interfaces(name: &str) -> Vec<(&'static str, [PathBuf; 2])> {
+    let group = ("group", [CONTAINER.into(), file_of(name)]);
+    let device = character_device(name).map(|file| ("cdev", [IOMMUFD.into(), file]));
+    [group].into_iter().chain(device).collect()
 }
 
 fn a_user_without_rights_is_told_which_file() {
-    let file = file_of(&functions()[6]);
-    let command = || {
-        let mut command = dv(&format!("info --device {}", nic("ionic", 0)));
+    let name = &functions()[6];
+    let command = |arguments: &str| {
+        let mut command = dv(&format!("info --device pci:{name} {arguments}"));
         command.uid(NOBODY).gid(NOBODY);
         command
     };
+    for (interface, [shared, own]) in interfaces(name) {
+        let arguments = format!("--vfio {interface}");
+        fs::set_permissions(&shared, Permissions::from_mode(0o666)).expect("our file");
+        let text = fails(&mut command(&arguments), 1);
+        says(&text, &[&own.display().to_string(), "Permission denied", "run as root", "udev"]);
+        fs::set_permissions(&shared, Permissions::from_mode(0o600)).expect("our file");
+        says(&fails(&mut command(&arguments), 1), &[&shared.display().to_string(), "Permission denied"]);
+    }
     fs::set_permissions(CONTAINER, Permissions::from_mode(0o666)).expect("our file");
-    says(
-        &fails(&mut command(), 1),
-        &[&file.display().to_string(), "Permission denied", "run as root", "udev"],
-    );
-    fs::set_permissions(CONTAINER, Permissions::from_mode(0o600)).expect("our file");
-    says(&fails(&mut command(), 1), &[CONTAINER, "Permission denied"]);
-    fs::set_permissions(CONTAINER, Permissions::from_mode(0o666)).expect("our file");
+    // What the user has no right to is not taken where there is a choice.
+    let own = file_of(name);
+    chown(&own, Some(NOBODY), Some(NOBODY)).expect("our file");
+    told(&mut command("--dma-memory 6M"));
+    chown(&own, Some(0), Some(0)).expect("our file");
 }
 
 fn a_user_who_may_lock_too_little_is_told_the_limit() {
-    let files = [0, 1].map(|nth| file_of(&functions()[6 + nth]));
-    for file in &files {
-        chown(file, Some(NOBODY), Some(NOBODY)).expect("our file");
-    }
-    let command = |limit: u64| {
-        let mut command = dv(&format!("info --device {} --dma-memory 6M", nic("ionic", 0)));
-        command.uid(NOBODY).gid(NOBODY);
-        // SAFETY: a system call, and nothing else.
-        unsafe {
-            command.pre_exec(move || {
-                let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
-                Ok(setrlimit(Resource::Memlock, limit)?)
-            });
+    let name = &functions()[6];
+    for (interface, files) in interfaces(name) {
+        for file in &files {
+            chown(file, Some(NOBODY), Some(NOBODY)).expect("our file");
         }
-        command
-    };
-    says(
-        &fails(&mut command(4 << 20), 1),
-        &["6291456 bytes cannot be locked", "ulimit -l", "is 4194304 bytes"],
-    );
-    told(&mut command(7 << 20));
-    assert_eq!(pinned(), 0, "pages are still held");
-    for file in &files {
-        chown(file, Some(0), Some(0)).expect("our file");
+        let command = |limit: u64| {
+            let arguments = format!("info --device pci:{name} --vfio {interface} --dma-memory 6M");
+            let mut command = dv(&arguments);
+            command.uid(NOBODY).gid(NOBODY);
+            // SAFETY: a system call, and nothing else.
+            unsafe {
+                command.pre_exec(move || {
+                    let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
+                    Ok(setrlimit(Resource::Memlock, limit)?)
+                });
+            }
+            command
+        };
+        says(
+            &fails(&mut command(4 << 20), 1),
+            &["6291456 bytes cannot be locked", "ulimit -l", "is 4194304 bytes"],
+        );
+        told(&mut command(7 << 20));
+        assert_eq!(pinned(), 0, "pages are still held");
+        for file in &files {
+            chown(file, Some(0), Some(0)).expect("our file");
+        }
     }
 }
 
@@ -312,9 +337,9 @@ fn two_processes_over_their_network() {
 }
 
 /// A process that has a NIC until it is killed.
-fn holder(device: &str) -> Child {
+fn holder(device: &str, interface: &str) -> Child {
     let peer = nic("ionic-v1", 1);
-    let job = "--iters 100000000";
+    let job = format!("--iters 100000000 --vfio {interface}");
     let command = &mut dv(&format!("pingpong --device {device} --peer-device {peer} {job} --json"));
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("dv");
     wait_for("its memory", || (pinned() > 0).then_some(()));
@@ -323,20 +348,30 @@ fn holder(device: &str) -> Child {
 
 fn a_function_has_one_process() {
     let device = nic("ionic-v1", 0);
-    let mut child = holder(&device);
-    let text = fails(&mut dv(&format!("info --device {device}")), 1);
-    says(&text, &["/dev/vfio/", "Device or resource busy", "another process has it"]);
+    let interfaces = interfaces(&functions()[4]);
+    for (first, _) in &interfaces {
+        let child = holder(&device, first);
+        for (second, _) in &interfaces {
+            let text = fails(&mut dv(&format!("info --device {device} --vfio {second}")), 1);
+            says(&text, &["/dev/vfio/", "another process has it"]);
+        }
+        kill(child);
+    }
+}
+
+/// Ends a process as nothing that it could prepare for. What it had goes.
+fn kill(mut child: Child) {
     child.kill().expect("it runs");
     child.wait().expect("it ends");
+    wait_for("its memory to come back", || (pinned() == 0).then_some(()));
 }
 
 fn a_process_that_is_killed_leaves_nothing_mapped() {
     let device = nic("ionic-v1", 0);
-    let mut child = holder(&device);
-    child.kill().expect("it runs");
-    child.wait().expect("it ends");
-    wait_for("its memory to come back", || (pinned() == 0).then_some(()));
-    pingpong(&device, &nic("ionic-v1", 1), "--iters 8");
+    for (interface, _) in interfaces(&functions()[4]) {
+        kill(holder(&device, interface));
+        pingpong(&device, &nic("ionic-v1", 1), &format!("--iters 8 --vfio {interface}"));
+    }
 }
 
 fn measures_latency() {
