@@ -13,10 +13,15 @@ use crate::progress::Step;
 /// A kernel and its modules.
 #[derive(Debug)]
 pub struct Image {
-    dir: PathBuf,
-    /// As `uname -r` says it, such as `7.3.4+deb13-amd64`.
-    release: String,
+    /// The kernel as an ELF file. A guest that emulates every instruction boots it in half the time.
+    pub vmlinux: PathBuf,
+    /// Folder of the modules.
+    pub modules: PathBuf,
 }
+
+/// Names of [`Image`]'s parts: of folders for modules in packages, old and new, and of the boot image.
+const MODULES: [&str; 2] = ["usr/lib/modules", "lib/modules"];
+const BOOT: &str = "boot/vmlinuz-";
 
 impl Image {
     /// What is there.
@@ -26,8 +31,28 @@ impl Image {
     pub fn find(lab: &Lab) -> Result<Self> {
         let dir = lab.dir.join(format!("linux-image-{VERSION}"));
         let mark = dir.join(".complete");
+        // As `uname -r` says it, such as `7.3.4+deb13-amd64`.
         let release = fs::read_to_string(&mark).map_err(Error::file(&mark))?;
-        Ok(Self { dir, release })
+        Ok(Self { vmlinux: dir.join("vmlinux"), modules: dir.join(MODULES[0]).join(release) })
+    }
+
+    /// Another one: a folder with a kernel's packages, unpacked. It is decompressed into the lab's folder.
+    ///
+    /// # Errors
+    /// There is not one kernel with its modules in it, or it is not what it should be.
+    pub fn unpacked(lab: &Lab, packages: &Path) -> Result<Self> {
+        let missing = |what: &str| Error::Unexpected(format!("{}: no {what}", packages.display()));
+        let boot = packages.join("boot");
+        let mut names = fs::read_dir(&boot).map_err(Error::file(&boot))?.flatten().map(|e| e.file_name());
+        let release =
+            names.find_map(|name| Some(format!("boot/{}", name.to_str()?).strip_prefix(BOOT)?.to_owned()));
+        let release = release.ok_or_else(|| missing(BOOT))?;
+        let folders = MODULES.map(|folder| packages.join(folder).join(&release));
+        let modules =
+            folders.into_iter().find(|folder| folder.is_dir()).ok_or_else(|| missing(MODULES[1]))?;
+        let vmlinux = lab.dir.join("vmlinux-unpacked");
+        decompress(&packages.join(format!("{BOOT}{release}")), &vmlinux)?;
+        Ok(Self { vmlinux, modules })
     }
 
     pub(super) fn get(lab: &Lab, apt: &Private, step: &mut Step) -> Result<()> {
@@ -42,25 +67,17 @@ impl Image {
         let version = apt.version(&own, VERSION, step)?;
         apt.unpack(&own, &version, &dir, step)?;
         apt.unpack(&format!("{modules}{release}"), &version, &dir, step)?;
-        let image = Self { dir, release };
-        let compressed = image.folder().join("vmlinuz");
-        let bytes = fs::read(&compressed).map_err(Error::file(&compressed))?;
         step.at("decompressing the kernel");
-        let kernel = image.vmlinux();
-        fs::write(&kernel, decompressed(&compressed, &bytes)?).map_err(Error::file(&kernel))?;
-        let mark = image.dir.join(".complete");
-        fs::write(&mark, &image.release).map_err(Error::file(&mark))
+        decompress(&dir.join(MODULES[0]).join(&release).join("vmlinuz"), &dir.join("vmlinux"))?;
+        let mark = dir.join(".complete");
+        fs::write(&mark, &release).map_err(Error::file(&mark))
     }
+}
 
-    /// The kernel as an ELF file. A guest that emulates every instruction boots it in half the time.
-    pub fn vmlinux(&self) -> PathBuf {
-        self.dir.join("vmlinux")
-    }
-
-    /// Folder of the modules.
-    pub fn folder(&self) -> PathBuf {
-        self.dir.join("usr/lib/modules").join(&self.release)
-    }
+/// Writes the kernel in a boot image to a file.
+fn decompress(image: &Path, to: &Path) -> Result<()> {
+    let bytes = fs::read(image).map_err(Error::file(image))?;
+    fs::write(to, decompressed(image, &bytes)?).map_err(Error::file(to))
 }
 
 /// Number of sectors of the boot image's first part, less one.

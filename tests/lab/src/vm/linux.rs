@@ -28,9 +28,6 @@ const BUILD_LIMIT: Duration = Duration::from_secs(600);
 /// The guest takes some seconds; a machine that is busy takes more.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// What a guest's run gives: its report, and the end of its console.
-pub type Run = fn(&Lab, &Path, &mut Step) -> Result<(Outcome, String)>;
-
 /// Runs in the foreground: progress, a table of the checks, and a closing line.
 ///
 /// # Errors
@@ -39,11 +36,15 @@ pub fn foreground(lab: &Lab) -> Result<bool> {
     in_foreground(lab, NAME, run)
 }
 
-/// Runs a guest with Debian's kernel in the foreground.
+/// Runs a guest with a kernel in the foreground. `run` gives its report, and the end of its console.
 ///
 /// # Errors
 /// Those of the run.
-pub fn in_foreground(lab: &Lab, name: &str, run: Run) -> Result<bool> {
+pub fn in_foreground(
+    lab: &Lab,
+    name: &str,
+    run: impl FnOnce(&Lab, &Path, &mut Step) -> Result<(Outcome, String)>,
+) -> Result<bool> {
     if setup::provide(lab, NEEDS).is_err() {
         return Ok(false);
     }
@@ -70,11 +71,15 @@ pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
     as_suite(checks, NAME, run)
 }
 
-/// Runs a guest with Debian's kernel as a suite.
+/// Runs a guest with a kernel as a suite.
 ///
 /// # Errors
 /// Those of the run.
-pub fn as_suite(checks: &mut Checks<'_>, name: &str, run: Run) -> Result<()> {
+pub fn as_suite(
+    checks: &mut Checks<'_>,
+    name: &str,
+    run: impl FnOnce(&Lab, &Path, &mut Step) -> Result<(Outcome, String)>,
+) -> Result<()> {
     let (outcome, console) = run(checks.lab, &checks.log.clone(), &mut checks.step)?;
     for (name, result) in &outcome.rows {
         let result = result.as_ref().map(drop).map_err(|why| match name.as_str() {
@@ -98,8 +103,9 @@ fn run(lab: &Lab, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
     files.file("init", &fs::read(&program).map_err(Error::file(&program))?);
     // The kernel opens it for the first program before anything is mounted.
     files.folder("dev");
-    Modules::find(&Image::find(lab)?.folder())?.pack(&MODULES, &mut files)?;
-    let mut machine = Machine::new(lab, NAME, &files.finish(), &Hardware::Plain, "")?;
+    let kernel = Image::find(lab)?;
+    Modules::find(&kernel.modules)?.pack(&MODULES, &mut files)?;
+    let mut machine = Machine::new(lab, NAME, (&kernel, &files.finish()), &Hardware::Plain, "")?;
     let report = machine.run(log, step, LIMIT)?;
     Ok((Outcome::read(&report), machine.console()))
 }

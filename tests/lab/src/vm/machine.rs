@@ -49,11 +49,17 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Debian's kernel and these first files; `word` is what the first program is started with.
+    /// A kernel and these first files; `word` is what the first program is started with.
     ///
     /// # Errors
     /// Something was not set up, or a file cannot be written.
-    pub fn new(lab: &Lab, name: &str, initramfs: &[u8], hardware: &Hardware<'_>, word: &str) -> Result<Self> {
+    pub fn new(
+        lab: &Lab,
+        name: &str,
+        (kernel, initramfs): (&Image, &[u8]),
+        hardware: &Hardware<'_>,
+        word: &str,
+    ) -> Result<Self> {
         let dir = lab.dir.join("vm");
         fs::create_dir_all(&dir).map_err(Error::file(&dir))?;
         let files = dir.join(format!("{name}.cpio"));
@@ -78,7 +84,7 @@ impl Machine {
         }
         command.arg("-serial").arg(format!("file:{}", console.display()));
         command.args(["-serial", "stdio"]);
-        command.arg("-kernel").arg(Image::find(lab)?.vmlinux()).arg("-initrd").arg(files);
+        command.arg("-kernel").arg(&kernel.vmlinux).arg("-initrd").arg(files);
         command.arg("-append").arg(format!("{COMMAND_LINE} -- {word}"));
         Ok(Self { command, console })
     }

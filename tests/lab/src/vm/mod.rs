@@ -21,8 +21,8 @@ use crate::lab::Lab;
 pub enum Guest {
     /// Debian's kernel with soft-RoCE: the library against the real uverbs
     Linux,
-    /// Debian's kernel with an IOMMU: `dv` brings NICs up through VFIO
-    Vfio,
+    /// Debian's kernel, or another, with an IOMMU: `dv` brings NICs up through VFIO
+    Vfio(vfio::Options),
     /// No operating system: our image brings up what it finds on the PCI bus
     Unikernel(unikernel::Options),
 }
@@ -34,7 +34,7 @@ pub enum Guest {
 pub fn run(lab: &Lab, guest: &Guest) -> Result<bool> {
     match guest {
         Guest::Linux => linux::foreground(lab),
-        Guest::Vfio => vfio::foreground(lab),
+        Guest::Vfio(options) => vfio::foreground(lab, options),
         Guest::Unikernel(options) => unikernel::foreground(lab, options),
     }
 }

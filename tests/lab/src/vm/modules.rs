@@ -34,7 +34,7 @@ impl Modules {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if path.is_dir() {
                     folders.push(path);
-                } else if let Some(name) = name.strip_suffix(".ko.xz") {
+                } else if let Some((name, "xz" | "zst")) = name.split_once(".ko.") {
                     paths.insert(name.replace('-', "_"), path);
                 }
             }
@@ -77,7 +77,14 @@ impl Modules {
             .ok_or_else(|| Error::Unexpected(format!("the kernel has no module {name}")))?;
         let file = fs::File::open(path).map_err(Error::file(path))?;
         let mut image = Vec::new();
-        lzma_rust2::XzReader::new(file, false).read_to_end(&mut image).map_err(Error::file(path))?;
+        let read = if path.extension().is_some_and(|end| end == "zst") {
+            ruzstd::decoding::StreamingDecoder::new(file)
+                .map_err(|error| Error::Unexpected(format!("{}: zstd: {error}", path.display())))?
+                .read_to_end(&mut image)
+        } else {
+            lzma_rust2::XzReader::new(file, false).read_to_end(&mut image)
+        };
+        read.map_err(Error::file(path))?;
         let needs = needs(&image)
             .ok_or_else(|| Error::Unexpected(format!("{}: no module of a kernel", path.display())))?;
         for need in needs {

@@ -19,6 +19,14 @@ use crate::progress::Step;
 use crate::setup::{Image, Need};
 use crate::suites::Checks;
 
+/// What the guest is started with.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// A folder with a kernel's packages, unpacked, instead of Debian's kernel: boot/vmlinuz-* and lib/modules/*
+    #[arg(long, value_name = "FOLDER")]
+    kernel: Option<PathBuf>,
+}
+
 /// What the guest cannot run without.
 pub const NEEDS: &[Need] = linux::NEEDS;
 
@@ -39,8 +47,14 @@ const LIMIT: Duration = Duration::from_secs(300);
 ///
 /// # Errors
 /// A program could not be built, or the machine not be started.
-pub fn foreground(lab: &Lab) -> Result<bool> {
-    linux::in_foreground(lab, NAME, run)
+pub fn foreground(lab: &Lab, options: &Options) -> Result<bool> {
+    linux::in_foreground(lab, NAME, |lab, log, step| {
+        let kernel = match &options.kernel {
+            Some(packages) => Image::unpacked(lab, packages)?,
+            None => Image::find(lab)?,
+        };
+        run(lab, &kernel, log, step)
+    })
 }
 
 /// The same as a suite: each check of the guest's is one of the suite's.
@@ -48,11 +62,11 @@ pub fn foreground(lab: &Lab) -> Result<bool> {
 /// # Errors
 /// As [`foreground`].
 pub fn suite(checks: &mut Checks<'_>) -> Result<()> {
-    linux::as_suite(checks, NAME, run)
+    linux::as_suite(checks, NAME, |lab, log, step| run(lab, &Image::find(lab)?, log, step))
 }
 
 /// Builds, packs, boots; gives the guest's report, and the end of its console.
-fn run(lab: &Lab, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
+fn run(lab: &Lab, kernel: &Image, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
     daemon::build(lab, log, step)?;
     let program = linux::build(lab, log, step)?;
     let dv = build(lab, log, step)?;
@@ -64,9 +78,10 @@ fn run(lab: &Lab, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
     pack_libraries(&dv, log, step, &mut files)?;
     // The kernel opens it for the first program before anything is mounted.
     files.folder("dev");
-    Modules::find(&Image::find(lab)?.folder())?.pack(&MODULES, &mut files)?;
+    Modules::find(&kernel.modules)?.pack(&MODULES, &mut files)?;
     let daemon = Daemon::start(lab, NAME, &NICS, &[])?;
-    let mut machine = Machine::new(lab, NAME, &files.finish(), &Hardware::Pci(&daemon.sockets), NAME)?;
+    let hardware = Hardware::Pci(&daemon.sockets);
+    let mut machine = Machine::new(lab, NAME, (kernel, &files.finish()), &hardware, NAME)?;
     let report = machine.run(log, step, LIMIT)?;
     Ok((Outcome::read(&report), machine.console()))
 }
