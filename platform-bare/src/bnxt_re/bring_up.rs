@@ -141,7 +141,7 @@ pub(super) fn bring_up<H: Host>(
     host.quiesce().map_err(crate::host::ResetError::from)?;
     command::enable(host.config(), PciCommand::MEMORY | PciCommand::BUS_MASTER);
     let registers = host.map_bar(REGISTERS, 0, REGISTER_BYTES, Caching::Uncached)?;
-    let firmware = Firmware::new(host, registers.clone())?;
+    let firmware = Firmware::new(host, registers.clone(), config.request_limit)?;
     let brought = at.insert(Brought {
         firmware,
         ledger: ledger(host, config)?,

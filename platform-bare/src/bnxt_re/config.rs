@@ -24,8 +24,11 @@ pub struct Config<'a> {
     pub command_slots: u32,
     /// Entries of the ring of completions of commands, and of the notification queue, a power of two.
     pub event_entries: u32,
-    /// Longest time that a command may take. Requests take what the device says, if that is less.
+    /// Longest time that a command may take.
     pub command_limit: Duration,
+    /// What a request may take however little the device says that it does: zero but for devices that are slower than they
+    /// say, such as those of a machine that has other things to do.
+    pub request_limit: Duration,
     /// Longest time that a reset of the function, by the firmware, may take.
     pub reset_limit: Duration,
 }
@@ -42,6 +45,7 @@ impl Default for Config<'_> {
             command_slots: 256,
             event_entries: 256,
             command_limit: Duration::from_secs(40),
+            request_limit: Duration::ZERO,
             reset_limit: Duration::from_secs(20),
         }
     }

@@ -31,17 +31,20 @@ pub(super) struct Firmware<H: Host> {
     mailbox: Mailbox,
     request: Shared<H>,
     response: Shared<H>,
+    /// What a request may take at least.
+    least: Duration,
     failed: bool,
 }
 
 impl<H: Host> Firmware<H> {
-    /// The channel of a function whose registers are mapped.
-    pub fn new(host: &H, registers: H::Bar) -> Result<Self, Error> {
+    /// The channel of a function whose registers are mapped. Each request may take `least`, whatever the device says.
+    pub fn new(host: &H, registers: H::Bar, least: Duration) -> Result<Self, Error> {
         Ok(Self {
             registers,
             mailbox: Mailbox::new(),
             request: shared(host, RESPONSE_BYTES as u64)?,
             response: shared(host, RESPONSE_BYTES as u64)?,
+            least,
             failed: false,
         })
     }
@@ -88,7 +91,7 @@ impl<H: Host> Firmware<H> {
             return Err(Error::Failed);
         }
         let usual = Duration::from_millis(self.mailbox.timeout_ms().into());
-        let deadline = Deadline::after(host, limit.max(usual));
+        let deadline = Deadline::after(host, limit.max(usual).max(self.least));
         let answer = loop {
             match self.once(host, req_type, request, deadline) {
                 Err(Error::Response(error)) if error.is_busy() && !deadline.is_over(host) => host.delay(BUSY),

@@ -5,7 +5,8 @@ use std::vec::Vec;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-const BUSY: &str = ": another process has it, or this one has a function of the same IOMMU group";
+const BUSY: &str =
+    ": another process has it, or this one has a function of the same IOMMU group: open it beside that one";
 
 /// Why a function cannot be used through VFIO: the file that it is about, and what is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

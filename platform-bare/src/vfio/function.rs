@@ -118,30 +118,37 @@ impl Function {
 
     /// The files to take it by.
     pub(super) fn way(&self, interface: Interface, places: &Places) -> Result<Way, VfioError> {
+        let group = self.group_file(places)?;
+        let by_group = Way::Group { container: places.dev.join("vfio/vfio"), group };
+        let iommufd = places.dev.join("iommu");
+        match (interface, self.device_file(places)) {
+            (Interface::Device, device) => Ok(Way::Device { iommufd, device: device? }),
+            // Most kernels keep iommufd for root where users have groups.
+            (Interface::Either, Ok(device)) if usable(&iommufd) && usable(&device) => {
+                Ok(Way::Device { iommufd, device })
+            }
+            _ => Ok(by_group),
+        }
+    }
+
+    /// The file of its group, if the function is for processes.
+    pub(super) fn group_file(&self, places: &Places) -> Result<PathBuf, VfioError> {
         if self.driver.as_deref() != Some(DRIVER) {
             let cause = Cause::Driver { driver: self.driver.clone(), at: self.folder.clone() };
             return Err(cause.at(self.folder.join("driver")));
         }
         let group = self.group.as_ref().ok_or_else(|| Cause::NoIommu.at(self.folder.join("iommu_group")))?;
-        let vfio = places.dev.join("vfio");
-        let by_group = Way::Group { container: vfio.join("vfio"), group: vfio.join(group) };
-        if interface == Interface::Group {
-            return Ok(by_group);
-        }
+        Ok(places.dev.join("vfio").join(group))
+    }
+
+    /// Its character device.
+    pub(super) fn device_file(&self, places: &Places) -> Result<PathBuf, VfioError> {
         let devices = self.folder.join("vfio-dev");
         let name = fs::read_dir(&devices).ok().and_then(|mut entries| entries.next()?.ok());
         // Every kernel has the folder. The number of a character device is in it only where there is one.
         let name = name.filter(|name| name.path().join("dev").exists());
-        let iommufd = places.dev.join("iommu");
-        let device = name.map(|name| vfio.join("devices").join(name.file_name()));
-        match device {
-            // Most kernels keep iommufd for root where users have groups.
-            Some(device) if interface == Interface::Device || (usable(&iommufd) && usable(&device)) => {
-                Ok(Way::Device { iommufd, device })
-            }
-            None if interface == Interface::Device => Err(Cause::NoDevice.at(devices)),
-            _ => Ok(by_group),
-        }
+        let name = name.ok_or_else(|| Cause::NoDevice.at(devices))?;
+        Ok(places.dev.join("vfio/devices").join(name.file_name()))
     }
 
     /// Functions of the group that belong to drivers which keep it from processes.

@@ -1,4 +1,5 @@
 use core::marker::PhantomData;
+use std::string::String;
 use std::time::Instant;
 
 use rustix::io::Errno;
@@ -10,7 +11,7 @@ use super::kernel;
 use super::mapping::Arena;
 use super::open::{self, Options, Taken};
 use super::region::{FunctionConfig, MappedRegion};
-use super::space::Space;
+use super::space::Mapped;
 use crate::clock::{Clock, Timeout};
 use crate::dma::DmaError;
 use crate::host::{Host, ResetError};
@@ -30,13 +31,12 @@ const OWNER: u16 = 0;
 /// No store to a BAR is combined: the kernel gives processes uncached mappings alone.
 #[derive(Debug)]
 pub struct Vfio {
-    // Fields are dropped in this order: the function is closed, and nothing but its space keeps the memory mapped for it,
-    // before that and then the memory go.
+    // Fields are dropped in this order: the function is closed, then its memory is unmapped for it and goes.
     bars: [MappedRegion; 6],
     config: FunctionConfig,
-    _space: Space,
     memory: Memory<PIECES>,
-    _arena: Arena,
+    mapped: Mapped,
+    group: Option<String>,
     small_pages: Option<Errno>,
     can_reset: bool,
     started: Instant,
@@ -50,14 +50,32 @@ impl Vfio {
     pub fn open(address: FunctionAddress, options: &Options) -> Result<Self, VfioError> {
         let function = Function::find(address, &options.places)?;
         let taken = open::take(&function, options)?;
+        Self::of(function, taken, options)
+    }
+
+    /// Takes the function at `address`, which may be of the same IOMMU group as this one. If it is, it is taken by the same
+    /// interface, whatever `options` says, and the two reach each other's memory: the IOMMU does not tell them apart.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_beside(&self, address: FunctionAddress, options: &Options) -> Result<Self, VfioError> {
+        let function = Function::find(address, &options.places)?;
+        let taken = if function.group == self.group {
+            open::take_into(&self.mapped.space, &function, &options.places)?
+        } else {
+            open::take(&function, options)?
+        };
+        Self::of(function, taken, options)
+    }
+
+    fn of(function: Function, taken: Taken, options: &Options) -> Result<Self, VfioError> {
         let no_memory = |errno| Cause::Memory { bytes: options.memory, errno }.at(&taken.path);
         let (arena, small_pages) = arena(options).map_err(no_memory)?;
         let Taken { device, path, space } = taken;
-        // SAFETY: the space is dropped before the arena, here (what was declared last goes first) and as fields.
-        let iova = unsafe { space.map(&arena) }?;
-        // SAFETY: the arena is this value's alone, lives as long, and is mapped for the device at `iova`. The kernel maps
-        // memory for processes only where DMA is coherent.
-        let memory = unsafe { Memory::new(arena.base(), arena.len(), iova) };
+        let mapped = space.map(arena)?;
+        // SAFETY: the arena is this value's alone, lives as long, and is mapped for the device at this address. The kernel
+        // maps memory for processes only where DMA is coherent.
+        let memory = unsafe { Memory::new(mapped.arena.base(), mapped.arena.len(), mapped.iova) };
         let can_reset = kernel::can_reset(&device).map_err(refused(&path, "VFIO_DEVICE_GET_INFO"))?;
         let bar =
             |index| MappedRegion::new(&device, index).map_err(refused(&path, "VFIO_DEVICE_GET_REGION_INFO"));
@@ -65,8 +83,8 @@ impl Vfio {
         let config = FunctionConfig::new(device).map_err(refused(&path, "VFIO_DEVICE_GET_REGION_INFO"))?;
         // The kernel answers accesses to registers of a function that does not with a signal: from here on it always does.
         command::enable(&config, Command::MEMORY);
-        let started = Instant::now();
-        Ok(Self { bars, config, _space: space, memory, _arena: arena, small_pages, can_reset, started })
+        let (group, started) = (function.group, Instant::now());
+        Ok(Self { bars, config, memory, mapped, group, small_pages, can_reset, started })
     }
 
     /// Why the memory is of small pages although [`Options::huge_pages`] asked for others: there were not enough.
@@ -140,8 +158,8 @@ impl Registers for MappedBar<'_> {
     }
 }
 
-// SAFETY: the IOMMU lets the function reach the arena alone, which lives until the function is closed; blocks are pieces of it
-// that stay where they are; abandoned ones are freed only in `quiesce`, after bus mastering is gone; the kernel lets one
+// SAFETY: the IOMMU lets the function reach the arena, and those of other functions of its group that this process has taken,
+// and nothing else; it lives until the function is closed; blocks are pieces of it that stay where they are; abandoned ones are freed only in `quiesce`, after bus mastering is gone; the kernel lets one
 // process take a function once.
 unsafe impl<'v> Host for &'v Vfio {
     type Config = FunctionConfig;

@@ -7,9 +7,9 @@ use std::vec;
 use std::vec::Vec;
 
 use iommufd_bindings::iommufd::{
-    IOMMUFD_CMD_IOAS_ALLOC, IOMMUFD_CMD_IOAS_IOVA_RANGES, IOMMUFD_CMD_IOAS_MAP, IOMMUFD_TYPE,
-    iommu_ioas_alloc, iommu_ioas_iova_ranges, iommu_ioas_map, iommu_iova_range,
-    iommufd_ioas_map_flags_IOMMU_IOAS_MAP_FIXED_IOVA as FIXED_IOVA,
+    IOMMUFD_CMD_IOAS_ALLOC, IOMMUFD_CMD_IOAS_IOVA_RANGES, IOMMUFD_CMD_IOAS_MAP, IOMMUFD_CMD_IOAS_UNMAP,
+    IOMMUFD_TYPE, iommu_ioas_alloc, iommu_ioas_iova_ranges, iommu_ioas_map, iommu_ioas_unmap,
+    iommu_iova_range, iommufd_ioas_map_flags_IOMMU_IOAS_MAP_FIXED_IOVA as FIXED_IOVA,
     iommufd_ioas_map_flags_IOMMU_IOAS_MAP_READABLE as READABLE,
     iommufd_ioas_map_flags_IOMMU_IOAS_MAP_WRITEABLE as WRITEABLE,
 };
@@ -20,7 +20,8 @@ use vfio_bindings::bindings::vfio::{
     VFIO_GROUP_FLAGS_VIABLE, VFIO_IOMMU_INFO_CAPS, VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE,
     VFIO_REGION_INFO_CAP_SPARSE_MMAP, VFIO_REGION_INFO_FLAG_CAPS, VFIO_REGION_INFO_FLAG_MMAP, VFIO_TYPE,
     VFIO_TYPE1v2_IOMMU, vfio_device_attach_iommufd_pt, vfio_device_bind_iommufd, vfio_device_info,
-    vfio_group_status, vfio_iommu_type1_dma_map, vfio_iommu_type1_info, vfio_region_info,
+    vfio_group_status, vfio_iommu_type1_dma_map, vfio_iommu_type1_dma_unmap, vfio_iommu_type1_info,
+    vfio_region_info,
 };
 
 const fn vfio(number: u32) -> Opcode {
@@ -41,11 +42,13 @@ const DEVICE_GET_REGION_INFO: Opcode = vfio(8);
 const DEVICE_RESET: Opcode = vfio(11);
 const IOMMU_GET_INFO: Opcode = vfio(12);
 const IOMMU_MAP_DMA: Opcode = vfio(13);
+const IOMMU_UNMAP_DMA: Opcode = vfio(14);
 const DEVICE_BIND_IOMMUFD: Opcode = vfio(18);
 const DEVICE_ATTACH_IOMMUFD_PT: Opcode = vfio(19);
 const IOAS_ALLOC: Opcode = iommufd(IOMMUFD_CMD_IOAS_ALLOC);
 const IOAS_IOVA_RANGES: Opcode = iommufd(IOMMUFD_CMD_IOAS_IOVA_RANGES);
 const IOAS_MAP: Opcode = iommufd(IOMMUFD_CMD_IOAS_MAP);
+const IOAS_UNMAP: Opcode = iommufd(IOMMUFD_CMD_IOAS_UNMAP);
 
 /// Bytes that a structure with capabilities behind it may have: the kernel's are far shorter.
 const LONGEST: usize = 1 << 16;
@@ -195,7 +198,7 @@ pub fn ranges_of_container(container: &OwnedFd) -> Result<Option<Vec<RangeInclus
 /// Maps memory of the process at device address `iova`.
 ///
 /// # Safety
-/// The memory stays mapped in the process as long as the container is there, and is for devices to write.
+/// The memory stays mapped in the process until it is unmapped there or the container is gone, and is for devices to write.
 pub unsafe fn map_in_container(container: &OwnedFd, vaddr: u64, iova: u64, len: usize) -> Result<()> {
     let argsz = size::<vfio_iommu_type1_dma_map>();
     let flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE;
@@ -207,7 +210,7 @@ pub unsafe fn map_in_container(container: &OwnedFd, vaddr: u64, iova: u64, len: 
 /// Maps memory of the process at device address `iova`.
 ///
 /// # Safety
-/// The memory stays mapped in the process as long as the address space is there, and is for devices to write.
+/// The memory stays mapped in the process until it is unmapped there or the address space is gone, and is for devices to write.
 pub unsafe fn map_in_space(iommufd: &OwnedFd, space: u32, vaddr: u64, iova: u64, len: usize) -> Result<()> {
     let mut map = iommu_ioas_map {
         size: size::<iommu_ioas_map>(),
@@ -220,6 +223,22 @@ pub unsafe fn map_in_space(iommufd: &OwnedFd, space: u32, vaddr: u64, iova: u64,
     };
     // SAFETY: the structure is the opcode's; the rest by this function's contract.
     unsafe { call_with::<IOAS_MAP, _>(iommufd, &mut map) }.map(drop)
+}
+
+/// Unmaps `len` bytes that were mapped at once.
+pub fn unmap_from_container(container: &OwnedFd, iova: u64, len: usize) -> Result<()> {
+    let argsz = size::<vfio_iommu_type1_dma_unmap>();
+    let mut unmap = vfio_iommu_type1_dma_unmap { argsz, iova, size: len as u64, ..Default::default() };
+    // SAFETY: the structure is the opcode's.
+    unsafe { call_with::<IOMMU_UNMAP_DMA, _>(container, &mut unmap) }.map(drop)
+}
+
+/// Unmaps `len` bytes that were mapped at once.
+pub fn unmap_from_space(iommufd: &OwnedFd, space: u32, iova: u64, len: usize) -> Result<()> {
+    let size = size::<iommu_ioas_unmap>();
+    let mut unmap = iommu_ioas_unmap { size, ioas_id: space, iova, length: len as u64 };
+    // SAFETY: the structure is the opcode's.
+    unsafe { call_with::<IOAS_UNMAP, _>(iommufd, &mut unmap) }.map(drop)
 }
 
 /// Whether a function can be reset.

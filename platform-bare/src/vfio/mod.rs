@@ -6,6 +6,9 @@
 //! The function reaches nothing else. When the value is dropped, or the process ends, the function is closed, which resets it,
 //! and all is unmapped.
 //!
+//! Functions that the IOMMU does not tell apart are one group, which one process takes as a whole: all of them must be bound
+//! to `vfio-pci` or to nothing. [`Vfio::open_beside`] takes a second one; the two share an address space.
+//!
 //! It needs the right to open the function's files, and a limit on locked memory (`ulimit -l`) of at least the arena.
 //! [`Function::obstacle`] says what is in the way without taking the function.
 

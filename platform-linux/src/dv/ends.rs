@@ -114,8 +114,9 @@ impl Ends {
                 self.device
             ))),
             (DeviceName::Pci(a), DeviceName::Pci(b)) => {
-                let (of_a, of_b) = (self.pci.take(*a, &self.places)?, self.pci.take(*b, &self.places)?);
-                pci::with_both((*a, &of_a), (*b, &of_b), self.wqe_mode, visit)
+                let of_a = self.pci.take(*a, &self.places)?;
+                let of_b = self.pci.take_beside(&of_a, *b, &self.places)?;
+                pci::with_both((*a, &of_a), (*b, &of_b), self.up(), visit)
             }
             (a, b) => Err(Failure::Usage(format!(
                 "{a} and {b} have no common wire: name two of soft:, of fake:, of uverbs: or of pci:"
@@ -152,7 +153,7 @@ impl Ends {
             (DeviceName::Uverbs(name), _) => Ok(visit.run(self.of_machine(name)?)),
             (DeviceName::Pci(address), _) => {
                 let vfio = self.pci.take(*address, &self.places)?;
-                pci::with(*address, &vfio, self.wqe_mode, visit)
+                pci::with(*address, &vfio, self.up(), visit)
             }
             (DeviceName::Soft(kind), Some(stream)) => {
                 lead_out(*kind, place, &self.options([*kind; 2])?, stream, visit)
@@ -169,6 +170,10 @@ impl Ends {
             }
             (name, _) => Err(Failure::Fault(format!("{name}: its wire leads nowhere"))),
         }
+    }
+
+    const fn up(&self) -> pci::Up<'_> {
+        pci::Up { args: &self.pci, wqe_mode: self.wqe_mode }
     }
 
     /// A device of this machine.

@@ -16,7 +16,8 @@ pub fn info(args: &InfoArgs, address: FunctionAddress) -> Result<Info, Failure> 
     let function = Function::find(address, &args.places.vfio());
     let function = function.map_err(|error| Failure::Fault(format!("{name}: {error}")))?;
     let vfio = args.pci.take(address, &args.places)?;
-    pci::with(address, &vfio, args.wqe_mode, Look { name, function })
+    let up = pci::Up { args: &args.pci, wqe_mode: args.wqe_mode };
+    pci::with(address, &vfio, up, Look { name, function })
 }
 
 struct Look {
