@@ -21,7 +21,8 @@ const FUNCTIONS: &str = "/sys/bus/pci/devices";
 const CONTAINER: &str = "/dev/vfio/vfio";
 const IOMMUFD: &str = "/dev/iommu";
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
-/// What the kinds of NICs are called, in the order of the machine's functions; there are two of each.
+/// What the kinds of NICs are called, in the order of the machine's functions; there are two of each. Those of the last are
+/// functions of one slot, and so of one group.
 const KINDS: [&str; 4] = ["bnxt_re-p5", "bnxt_re", "ionic-v1", "ionic"];
 
 /// The stages.
@@ -39,7 +40,7 @@ pub fn stages() -> Vec<Stage> {
             bind,
             vec![
                 Check::of(functions_that_vfio_has_can_be_opened),
-                Check::of(the_kernel_has_the_character_device_or_says_that_it_has_none),
+                Check::of(the_kernel_has_both_interfaces),
                 Check::of(a_user_without_rights_is_told_which_file),
                 Check::of(a_user_who_may_lock_too_little_is_told_the_limit),
                 Check::of(huge_pages_that_are_not_there_are_said_and_done_without),
@@ -51,6 +52,8 @@ pub fn stages() -> Vec<Stage> {
                 Check::of(vendors_mixed),
                 Check::of(every_operation_over_huge_pages),
                 Check::of(a_function_has_one_process),
+                Check::of(a_group_has_one_process),
+                Check::of(a_group_that_another_driver_has_a_function_of_is_not_viable),
                 Check::of(two_processes_over_their_network),
                 Check::of(a_process_that_is_killed_leaves_nothing_mapped),
                 Check::of(measures_latency),
@@ -87,11 +90,21 @@ fn bind() {
     load("vfio_iommu_type1");
     load("vfio_pci");
     for name in functions() {
-        let folder = Path::new(FUNCTIONS).join(&name);
-        fs::write(folder.join("driver_override"), "vfio-pci").expect("a driver to want");
-        fs::write("/sys/bus/pci/drivers_probe", &name).expect("a driver");
+        give(&name, "vfio-pci");
         wait_for("the group's file", || file_of(&name).exists().then_some(()));
     }
+}
+
+/// Gives a function to a driver.
+fn give(name: &str, driver: &str) {
+    let folder = Path::new(FUNCTIONS).join(name);
+    if folder.join("driver").exists() {
+        fs::write(folder.join("driver/unbind"), name).expect("its driver lets it go");
+    }
+    fs::write(folder.join("driver_override"), driver).expect("a driver to want");
+    fs::write("/sys/bus/pci/drivers_probe", name).expect("a driver");
+    let has = fs::read_link(folder.join("driver")).expect("a driver");
+    assert!(has.ends_with(driver), "{name} has {}", has.display());
 }
 
 /// File of the group of a function.
@@ -103,6 +116,10 @@ fn file_of(name: &str) -> PathBuf {
 fn dv(arguments: &str) -> Command {
     let mut command = Command::new(DV);
     command.args(arguments.split_whitespace());
+    // The NICs are as busy as the machine that the guest and they run on.
+    if arguments.split_whitespace().any(|argument| argument == "--device") {
+        command.args(["--command-limit", "60s"]);
+    }
     command
 }
 
@@ -207,17 +224,21 @@ fn functions_that_vfio_has_can_be_opened() {
     }
 }
 
-/// Debian's kernel has none; one that has is used.
-fn the_kernel_has_the_character_device_or_says_that_it_has_none() {
-    let (a, b) = (nic("ionic", 0), nic("ionic", 1));
-    let arguments = "--iters 8 --vfio cdev";
-    let name = &functions()[6];
-    if character_device(name).is_some() {
-        pingpong(&a, &b, arguments);
-    } else {
-        let text = fails(&mut dv(&format!("pingpong --device {a} --peer-device {b} {arguments}")), 1);
-        says(&text, &[name, "/vfio-dev: ", "CONFIG_VFIO_DEVICE_CDEV", "take its group"]);
+/// Without this, the other checks would be of one interface alone.
+fn the_kernel_has_both_interfaces() {
+    let names: Vec<_> = interfaces(&functions()[0]).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["group", "cdev"]);
+    for name in functions() {
+        for (_, files) in interfaces(&name) {
+            for file in files {
+                assert!(file.exists(), "{}", file.display());
+            }
+        }
     }
+    let groups: Vec<PathBuf> = functions().iter().map(|name| file_of(name)).collect();
+    let mut others = groups.clone();
+    others.dedup();
+    assert_eq!(others.len(), groups.len() - 1, "the last two functions are of one group: {groups:?}");
 }
 
 /// File of a function itself, where the kernel has such.
@@ -357,6 +378,35 @@ fn a_function_has_one_process() {
         }
         kill(child);
     }
+}
+
+/// The two last functions are one group: one process has both, by one interface.
+fn a_group_has_one_process() {
+    let [first, second] = [nic("ionic", 0), nic("ionic", 1)];
+    for (held, _) in interfaces(&functions()[6]) {
+        let child = holder(&first, held);
+        for (wanted, _) in interfaces(&functions()[7]) {
+            let text = fails(&mut dv(&format!("info --device {second} --vfio {wanted}")), 1);
+            says(&text, &["/dev/vfio/", "another process has it", "of the same IOMMU group"]);
+        }
+        kill(child);
+    }
+}
+
+/// A driver that is neither for processes nor harmless, and that takes whatever it is told to.
+const OTHER: &str = "uio_pci_generic";
+
+fn a_group_that_another_driver_has_a_function_of_is_not_viable() {
+    load(OTHER);
+    let [first, second] = [&functions()[6], &functions()[7]];
+    give(second, OTHER);
+    for (interface, _) in interfaces(first) {
+        let text = fails(&mut dv(&format!("info --device pci:{first} --vfio {interface}")), 1);
+        let other = format!("{second} ({OTHER})");
+        says(&text, &["/dev/vfio/", "the group is not viable", "bind these functions to vfio-pci", &other]);
+    }
+    give(second, "vfio-pci");
+    pingpong(&nic("ionic", 0), &nic("ionic", 1), "--iters 8");
 }
 
 /// Ends a process as nothing that it could prepare for. What it had goes.

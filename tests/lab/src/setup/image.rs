@@ -17,6 +17,8 @@ pub struct Image {
     pub vmlinux: PathBuf,
     /// Folder of the modules.
     pub modules: PathBuf,
+    /// As `uname -r` says it, such as `7.3.4+deb13-amd64`.
+    pub release: String,
 }
 
 /// Names of [`Image`]'s parts: of folders for modules in packages, old and new, and of the boot image.
@@ -31,9 +33,9 @@ impl Image {
     pub fn find(lab: &Lab) -> Result<Self> {
         let dir = lab.dir.join(format!("linux-image-{VERSION}"));
         let mark = dir.join(".complete");
-        // As `uname -r` says it, such as `7.3.4+deb13-amd64`.
         let release = fs::read_to_string(&mark).map_err(Error::file(&mark))?;
-        Ok(Self { vmlinux: dir.join("vmlinux"), modules: dir.join(MODULES[0]).join(release) })
+        let modules = dir.join(MODULES[0]).join(&release);
+        Ok(Self { vmlinux: dir.join("vmlinux"), modules, release })
     }
 
     /// Another one: a folder with a kernel's packages, unpacked. It is decompressed into the lab's folder.
@@ -52,7 +54,7 @@ impl Image {
             folders.into_iter().find(|folder| folder.is_dir()).ok_or_else(|| missing(MODULES[1]))?;
         let vmlinux = lab.dir.join("vmlinux-unpacked");
         decompress(&packages.join(format!("{BOOT}{release}")), &vmlinux)?;
-        Ok(Self { vmlinux, modules })
+        Ok(Self { vmlinux, modules, release })
     }
 
     pub(super) fn get(lab: &Lab, apt: &Private, step: &mut Step) -> Result<()> {

@@ -17,11 +17,15 @@ const FLAVOR: &str = "amd64";
 /// What the layouts are compared with, of the package of modules.
 const MODULES: [&str; 1] = ["*/bnxt_re.ko*"];
 
-/// Of the package of sources: the drivers' headers, which no other package has.
-const SOURCES: [&str; 3] = [
+/// Of the package of sources: the drivers' headers, which no other package has, and what [`super::iommufd`] is made of.
+const SOURCES: [&str; 7] = [
     "*/drivers/infiniband/hw/bnxt_re/*.h",
     "*/drivers/infiniband/hw/ionic/*.h",
     "*/drivers/net/ethernet/pensando/ionic/*.h",
+    "*/drivers/iommu/*.h",
+    "*/drivers/iommu/iommufd/*.c",
+    "*/drivers/vfio/*.[ch]",
+    "*/lib/interval_tree.c",
 ];
 
 /// What was unpacked of Debian's kernel packages.
@@ -41,7 +45,15 @@ impl Kernel {
         let dir = lab.dir.join(format!("linux-{VERSION}"));
         let mark = dir.join(".complete");
         let release = fs::read_to_string(&mark).map_err(Error::file(&mark))?;
+        // A lab of an earlier time has fewer sources.
+        let last = dir.join("source/drivers/vfio");
+        fs::metadata(&last).map_err(Error::file(&last))?;
         Ok(Self { dir, release })
+    }
+
+    /// As `uname -r` says it.
+    pub fn release(&self) -> &str {
+        &self.release
     }
 
     /// Downloads the packages and unpacks what is needed.
@@ -90,7 +102,7 @@ impl Kernel {
         self.own().join("vmlinux")
     }
 
-    /// A folder of the source tree.
+    /// A file or folder of the source tree.
     pub fn source(&self, folder: &str) -> PathBuf {
         self.dir.join("source").join(folder)
     }

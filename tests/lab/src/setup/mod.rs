@@ -3,6 +3,7 @@
 mod apt;
 mod foreign;
 mod image;
+pub mod iommufd;
 mod kernel;
 pub mod providers;
 pub mod qemu;
@@ -46,11 +47,13 @@ pub enum Need {
     Qemu,
     /// Debian's kernel and its modules, for guests.
     Image,
+    /// Modules for it that Debian does not build: VFIO's character devices.
+    Iommufd,
 }
 
 impl Need {
     /// All.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Compilers,
         Self::Clang,
         Self::Tshark,
@@ -62,6 +65,7 @@ impl Need {
         Self::Kernel,
         Self::Qemu,
         Self::Image,
+        Self::Iommufd,
     ];
 
     /// What it is called.
@@ -78,6 +82,7 @@ impl Need {
             Self::Kernel => "Debian's kernel modules and headers",
             Self::Qemu => "QEMU",
             Self::Image => "Debian's kernel",
+            Self::Iommufd => "modules of iommufd for Debian's kernel",
         }
     }
 
@@ -95,6 +100,7 @@ impl Need {
             Self::Kernel => Kernel::find(lab).is_ok(),
             Self::Qemu => qemu::is_there(lab),
             Self::Image => Image::find(lab).is_ok(),
+            Self::Iommufd => iommufd::find(lab).is_ok(),
         }
     }
 
@@ -123,6 +129,7 @@ impl Need {
             Self::Kernel => Kernel::get(lab, private(lab, apt, step)?, step),
             Self::Qemu => qemu::get(lab, private(lab, apt, step)?, step),
             Self::Image => Image::get(lab, private(lab, apt, step)?, step),
+            Self::Iommufd => iommufd::build(lab, step),
         }
     }
 }

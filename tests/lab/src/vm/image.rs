@@ -103,7 +103,7 @@ pub fn machine(
     if let Some(peer) = peer {
         command.arg("-chardev").arg(format!("{peer},id=peer")).args(["-serial", "chardev:peer"]);
     }
-    attach(&mut command, sockets);
+    attach(&mut command, sockets.chunks(1));
     Ok(command)
 }
 

@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// # Errors
 /// The program could not be built, or the machine not be started.
 pub fn foreground(lab: &Lab) -> Result<bool> {
-    in_foreground(lab, NAME, run)
+    in_foreground(lab, NAME, NEEDS, run)
 }
 
 /// Runs a guest with a kernel in the foreground. `run` gives its report, and the end of its console.
@@ -43,9 +43,10 @@ pub fn foreground(lab: &Lab) -> Result<bool> {
 pub fn in_foreground(
     lab: &Lab,
     name: &str,
+    needs: &[Need],
     run: impl FnOnce(&Lab, &Path, &mut Step) -> Result<(Outcome, String)>,
 ) -> Result<bool> {
-    if setup::provide(lab, NEEDS).is_err() {
+    if setup::provide(lab, needs).is_err() {
         return Ok(false);
     }
     let log = lab.logs().join(format!("vm-{name}.log"));

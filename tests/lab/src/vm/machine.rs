@@ -25,19 +25,25 @@ const COMMAND_LINE: &str =
 pub enum Hardware<'a> {
     /// Nothing.
     Plain,
-    /// An IOMMU, and a function for each socket, each behind a port of PCI Express, so that each is in a group of its own.
+    /// An IOMMU, and slots with a function for each socket. Those of a slot are in one group of the IOMMU.
     /// All DMA goes through the IOMMU: QEMU tells the daemon of each page that is mapped.
-    Pci(&'a [PathBuf]),
+    Pci(&'a [&'a [PathBuf]]),
 }
 
-/// Gives a machine a function for each socket, each behind a port of PCI Express.
-pub fn attach(command: &mut Command, sockets: &[PathBuf]) {
-    for (nth, socket) in sockets.iter().enumerate() {
+/// Gives a machine slots with a function for each socket, each slot behind a port of PCI Express.
+pub fn attach<'a>(command: &mut Command, slots: impl IntoIterator<Item = &'a [PathBuf]>) {
+    for (nth, sockets) in slots.into_iter().enumerate() {
         command.arg("-device").arg(format!("pcie-root-port,id=port{nth},chassis={nth}"));
-        let socket = serde_json::json!({ "type": "unix", "path": socket });
-        let device =
-            serde_json::json!({ "driver": "vfio-user-pci", "bus": format!("port{nth}"), "socket": socket });
-        command.arg("-device").arg(device.to_string());
+        for (function, socket) in sockets.iter().enumerate() {
+            let device = serde_json::json!({
+                "driver": "vfio-user-pci",
+                "bus": format!("port{nth}"),
+                "addr": format!("0.{function}"),
+                "multifunction": sockets.len() > 1,
+                "socket": { "type": "unix", "path": socket },
+            });
+            command.arg("-device").arg(device.to_string());
+        }
     }
 }
 
@@ -74,12 +80,12 @@ impl Machine {
             Hardware::Plain => {
                 command.args(["-M", "q35"]);
             }
-            Hardware::Pci(sockets) => {
+            Hardware::Pci(slots) => {
                 command.args(["-M", "q35,kernel-irqchip=split,memory-backend=mem"]);
                 command.arg("-object").arg(format!("memory-backend-memfd,id=mem,size={MEMORY},share=on"));
                 // Before the functions, which look for it.
                 command.args(["-device", "intel-iommu,intremap=on,caching-mode=on"]);
-                attach(&mut command, sockets);
+                attach(&mut command, slots.iter().copied());
             }
         }
         command.arg("-serial").arg(format!("file:{}", console.display()));

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 const FOLDER: &str = "modules";
 
 /// The modules of a kernel, by name.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Modules {
     paths: BTreeMap<String, PathBuf>,
 }
@@ -26,7 +26,16 @@ impl Modules {
     /// # Errors
     /// It cannot be read.
     pub fn find(folder: &Path) -> Result<Self> {
-        let mut paths = BTreeMap::new();
+        let mut all = Self::default();
+        all.add(folder)?;
+        Ok(all)
+    }
+
+    /// Adds all below `folder`, which take the place of others of their names.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn add(&mut self, folder: &Path) -> Result<()> {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).map_err(Error::file(&folder))? {
@@ -34,12 +43,12 @@ impl Modules {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if path.is_dir() {
                     folders.push(path);
-                } else if let Some((name, "xz" | "zst")) = name.split_once(".ko.") {
-                    paths.insert(name.replace('-', "_"), path);
+                } else if let Some((name, "" | ".xz" | ".zst")) = name.split_once(".ko") {
+                    self.paths.insert(name.replace('-', "_"), path);
                 }
             }
         }
-        Ok(Self { paths })
+        Ok(())
     }
 
     /// Adds `names` and all modules that they need to an archive. Beside each of `names` is a list of what must be loaded
@@ -75,14 +84,14 @@ impl Modules {
             .paths
             .get(name)
             .ok_or_else(|| Error::Unexpected(format!("the kernel has no module {name}")))?;
-        let file = fs::File::open(path).map_err(Error::file(path))?;
+        let mut file = fs::File::open(path).map_err(Error::file(path))?;
         let mut image = Vec::new();
-        let read = if path.extension().is_some_and(|end| end == "zst") {
-            ruzstd::decoding::StreamingDecoder::new(file)
+        let read = match path.extension().and_then(|end| end.to_str()) {
+            Some("zst") => ruzstd::decoding::StreamingDecoder::new(file)
                 .map_err(|error| Error::Unexpected(format!("{}: zstd: {error}", path.display())))?
-                .read_to_end(&mut image)
-        } else {
-            lzma_rust2::XzReader::new(file, false).read_to_end(&mut image)
+                .read_to_end(&mut image),
+            Some("xz") => lzma_rust2::XzReader::new(file, false).read_to_end(&mut image),
+            _ => file.read_to_end(&mut image),
         };
         read.map_err(Error::file(path))?;
         let needs = needs(&image)
