@@ -6,6 +6,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[macro_use]
+pub mod verbs;
+
 #[cfg(feature = "bnxt-re")]
 pub mod bnxt_re;
 #[cfg(feature = "capi")]
@@ -14,4 +17,3 @@ pub mod description;
 pub mod ionic;
 pub mod layout;
 pub mod queue;
-pub mod verbs;

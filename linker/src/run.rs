@@ -75,7 +75,7 @@ fn list(machine: &Machine) -> Result<(), AssignError> {
     pci::walk(machine.access(), |step| {
         let Step::Function(function, header) = step else { return Ok(()) };
         let (address, (vendor, device)) = (function.address(), function.id().unwrap_or_default());
-        say(format_args!("{address} {vendor:04x}:{device:04x} {header:?}"));
+        say(format_args!("{address} {vendor:04x}:{device:04x} {header}"));
         if header != Header::Endpoint {
             return Ok(());
         }

@@ -32,10 +32,15 @@ impl<C: Clock + ?Sized> Clock for &C {
 
 /// The device did not do what it was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing came in {limit:?}")]
+#[error("nothing came in {} us", micros(*limit))]
 pub struct Timeout {
     /// How long it was waited.
     pub limit: Duration,
+}
+
+/// A time as messages have it.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The end of a wait.

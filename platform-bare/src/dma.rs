@@ -17,8 +17,8 @@ pub enum DmaError {
     Exhausted {
         /// Bytes asked for.
         bytes: usize,
-        /// Alignment asked for.
-        align: usize,
+        /// Alignment asked for, as [`shown`].
+        align: u32,
     },
     /// The alignment is no power of two, or more than the host can give.
     #[error("DMA memory cannot be aligned to {0}")]

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use directverbs::queue::RingMemory;
+use directverbs::text;
 use directverbs::verbs::{MemoryError, MwType};
 
 /// Objects that one can refer to: a queue pair has a protection domain, two completion queues and a shared receive queue.
@@ -41,32 +42,33 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How many objects there are of each kind.
+/// How many objects there are of each kind: `u16::MAX` stands for all that is more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
     /// Protection domains.
-    pub pds: u32,
+    pub pds: u16,
     /// Memory regions.
-    pub regions: u32,
+    pub regions: u16,
     /// Memory windows.
-    pub windows: u32,
+    pub windows: u16,
     /// Address handles.
-    pub ahs: u32,
+    pub ahs: u16,
     /// Completion queues.
-    pub cqs: u32,
+    pub cqs: u16,
     /// Shared receive queues.
-    pub srqs: u32,
+    pub srqs: u16,
     /// Queue pairs.
-    pub qps: u32,
+    pub qps: u16,
 }
 
 impl Objects {
     /// How many in all.
-    pub const fn total(&self) -> u32 {
-        self.pds + self.regions + self.windows + self.ahs + self.cqs + self.srqs + self.qps
+    pub fn total(&self) -> u32 {
+        let Self { pds, regions, windows, ahs, cqs, srqs, qps } = *self;
+        [pds, regions, windows, ahs, cqs, srqs, qps].into_iter().map(u32::from).sum()
     }
 
-    const fn of(&mut self, kind: Kind) -> &mut u32 {
+    const fn of(&mut self, kind: Kind) -> &mut u16 {
         match kind {
             Kind::ProtectionDomain => &mut self.pds,
             Kind::Region => &mut self.regions,
@@ -128,7 +130,7 @@ impl Ledger {
     /// No device knows the memory.
     pub unsafe fn new(memory: RingMemory<'static>, objects: usize) -> Result<Self, MemoryError> {
         // SAFETY: as this function asks for.
-        let entries = unsafe { memory.into_records("ledger of objects", objects) }?;
+        let entries = unsafe { memory.into_records(text!("ledger of objects"), objects) }?;
         Ok(Self { entries })
     }
 
@@ -177,7 +179,8 @@ impl Ledger {
     pub fn count(&self) -> Objects {
         let mut objects = Objects::default();
         for (kind, _) in self.entries.iter().filter_map(|entry| entry.object) {
-            *objects.of(kind) += 1;
+            let count = objects.of(kind);
+            *count = count.saturating_add(1);
         }
         objects
     }

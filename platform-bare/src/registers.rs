@@ -1,6 +1,7 @@
 //! Registers of a device, as a processor reaches them through a mapped part of a BAR.
 
 use directverbs::queue::{DeviceMemory, Doorbell, barrier};
+use directverbs::verbs::shown;
 
 /// How the processor treats accesses to a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +27,22 @@ pub enum MapError {
     Outside {
         /// Number of the BAR.
         bar: u8,
-        /// Length of the BAR in bytes.
-        has: u64,
-        /// First byte asked for.
-        offset: u64,
-        /// Bytes asked for.
-        len: usize,
+        /// Length of the BAR in bytes, as [`shown`].
+        has: u32,
+        /// First byte asked for, as [`shown`].
+        offset: u32,
+        /// Bytes asked for, as [`shown`].
+        len: u32,
     },
     /// The host keeps this part, or some of it, to itself.
     #[error("BAR {bar}: the host does not map the {len:#x} bytes at {offset:#x}")]
     Kept {
         /// Number of the BAR.
         bar: u8,
-        /// First byte asked for.
-        offset: u64,
-        /// Bytes asked for.
-        len: usize,
+        /// First byte asked for, as [`shown`].
+        offset: u32,
+        /// Bytes asked for, as [`shown`].
+        len: u32,
     },
     /// The host does not map it, for this reason of its own (an error number on Linux).
     #[error("BAR {bar} cannot be mapped: error {code}")]
@@ -64,8 +65,13 @@ impl MapError {
         }
         match offset.checked_add(len as u64) {
             Some(end) if end <= has => Ok(()),
-            _ => Err(Self::Outside { bar, has, offset, len }),
+            _ => Err(Self::outside(bar, has, offset, len)),
         }
+    }
+
+    /// A part that is not in a BAR of `has` bytes.
+    pub const fn outside(bar: u8, has: u64, offset: u64, len: usize) -> Self {
+        Self::Outside { bar, has: shown(has), offset: shown(offset), len: shown(len as u64) }
     }
 }
 
@@ -229,6 +235,6 @@ mod tests {
         assert_eq!(MapError::check(2, 16, 8, 8), Ok(()));
         let outside = |offset, len| Err(MapError::Outside { bar: 2, has: 16, offset, len });
         assert_eq!(MapError::check(2, 16, 9, 8), outside(9, 8));
-        assert_eq!(MapError::check(2, 16, u64::MAX, 8), outside(u64::MAX, 8));
+        assert_eq!(MapError::check(2, 16, u64::MAX, 8), outside(u32::MAX, 8));
     }
 }

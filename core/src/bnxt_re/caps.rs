@@ -157,12 +157,12 @@ impl DeviceCaps {
     ) -> Result<Self, PlanError> {
         let retransmission = told.dev_cap_ext_flags_2.get() & caps_ext2::RETRANSMISSION;
         if retransmission > caps_ext2::HOST_MSN_TABLE {
-            return Err(PlanError::Unsupported("retransmit tables that are not the host's"));
+            return Err(PlanError::Unsupported(text!("retransmit tables that are not the host's")));
         }
         let variable_only = told.dev_cap_ext_flags & caps_ext::FIXED_SIZE_WQE_DISABLED != 0;
         let wqe_mode = if variable_only { WqeMode::Variable } else { mode };
         if matches!((generation, wqe_mode), (Generation::P5, WqeMode::Variable)) {
-            return Err(PlanError::Unsupported("WQEs of variable size on P5"));
+            return Err(PlanError::Unsupported(text!("WQEs of variable size on P5")));
         }
         let max_sge = match wqe_mode {
             WqeMode::Static => super::wqe::STATIC_SGES,
@@ -170,7 +170,7 @@ impl DeviceCaps {
         };
         let max_cqe = told.max_cqe.get();
         if told.max_qp_wr.get() == 0 || max_sge == 0 || max_cqe == 0 || told.max_gid.get() == 0 {
-            return Err(PlanError::Unsupported("a device without requests, SGEs, CQEs or GIDs"));
+            return Err(PlanError::Unsupported(text!("a device without requests, SGEs, CQEs or GIDs")));
         }
         Ok(Self {
             generation,

@@ -34,7 +34,7 @@ impl<'m> CollapsedCq<'m> {
     /// Too short, or not aligned.
     pub fn new(memory: RingMemory<'m>) -> Result<Self, MemoryError> {
         let mut memory = memory;
-        memory.check("collapsed CQE", CQE_BYTES as usize, CQE_BYTES as usize)?;
+        memory.check(text!("collapsed CQE"), CQE_BYTES as usize, CQE_BYTES as usize)?;
         memory.zero();
         Ok(Self { memory, index: 0 })
     }

@@ -63,7 +63,7 @@ impl<'m> CompletionQueue<'m> {
     /// # Errors
     /// Memory that does not fit the plan, or an id wider than a doorbell.
     pub fn new(memory: RingMemory<'m>, plan: &CqPlan, id: CqId) -> Result<Self, MemoryError> {
-        memory.check("completion queue", plan.bytes as usize, 4096)?;
+        memory.check(text!("completion queue"), plan.bytes as usize, 4096)?;
         let base = DbWord::ring(DbType::CQ, Xid::cq(id)?, DbIndex::ZERO, Epoch(false), Toggle::ZERO);
         let credit = Self::full_credit(plan);
         Ok(Self {
@@ -234,7 +234,7 @@ impl<'m> CompletionQueue<'m> {
     /// A state that this queue cannot be in. Nothing was changed.
     pub fn restore(&mut self, state: &CqState) -> Result<(), MemoryError> {
         if state.consumed >= self.full_credit || !self.ring.restore(state.head, state.phase) {
-            return Err(MemoryError::Mismatch("saved state does not fit this completion queue"));
+            return Err(MemoryError::Mismatch(text!("saved state does not fit this completion queue")));
         }
         self.epoch = state.epoch;
         self.old_head = state.old_head;

@@ -24,7 +24,7 @@ use zerocopy::little_endian as le;
 
 use crate::layout::{bits, layout};
 use crate::queue::{SlotIdx, WqeIdx};
-use crate::verbs::{CqId, QpId, SrqId};
+use crate::verbs::{CqId, QpId, SrqId, Text};
 
 bits! {
     /// Low half of a doorbell.
@@ -154,7 +154,7 @@ impl DbType {
 #[error("{what} {value:#x} does not fit {bits} bits of a doorbell")]
 pub struct DbError {
     /// The part.
-    pub what: &'static str,
+    pub what: Text,
     /// Its value.
     pub value: u32,
     /// Bits there are.
@@ -163,11 +163,11 @@ pub struct DbError {
 
 impl From<DbError> for crate::verbs::MemoryError {
     fn from(e: DbError) -> Self {
-        Self::OutOfRange { what: e.what, value: e.value.into(), bits: e.bits }
+        Self::OutOfRange { what: e.what, value: e.value, bits: e.bits }
     }
 }
 
-const fn fits(what: &'static str, value: u32, bits: u32) -> Result<u32, DbError> {
+const fn fits(what: Text, value: u32, bits: u32) -> Result<u32, DbError> {
     if value >> bits == 0 { Ok(value) } else { Err(DbError { what, value, bits }) }
 }
 
@@ -181,7 +181,7 @@ impl Xid {
     /// # Errors
     /// The id takes more than 20 bits.
     pub const fn qp(id: QpId) -> Result<Self, DbError> {
-        Self::checked("queue pair", id.get())
+        Self::checked(text!("queue pair"), id.get())
     }
 
     /// Id of a completion queue.
@@ -189,7 +189,7 @@ impl Xid {
     /// # Errors
     /// The id takes more than 20 bits.
     pub const fn cq(id: CqId) -> Result<Self, DbError> {
-        Self::checked("completion queue", id.get())
+        Self::checked(text!("completion queue"), id.get())
     }
 
     /// Id of a shared receive queue.
@@ -197,7 +197,7 @@ impl Xid {
     /// # Errors
     /// The id takes more than 20 bits.
     pub const fn srq(id: SrqId) -> Result<Self, DbError> {
-        Self::checked("shared receive queue", id.get())
+        Self::checked(text!("shared receive queue"), id.get())
     }
 
     /// Id of a ring that the firmware allocated (NQ, CREQ).
@@ -210,7 +210,7 @@ impl Xid {
         self.0
     }
 
-    const fn checked(what: &'static str, value: u32) -> Result<Self, DbError> {
+    const fn checked(what: Text, value: u32) -> Result<Self, DbError> {
         match fits(what, value, 20) {
             Ok(value) => Ok(Self(value)),
             Err(e) => Err(e),
@@ -231,7 +231,7 @@ impl DbIndex {
     /// # Errors
     /// The index takes more than 24 bits.
     pub const fn slot(index: SlotIdx) -> Result<Self, DbError> {
-        Self::checked("slot index", index.0)
+        Self::checked(text!("slot index"), index.0)
     }
 
     /// A WQE, CQE or NQE: everything but the SQ in variable mode.
@@ -239,7 +239,7 @@ impl DbIndex {
     /// # Errors
     /// The index takes more than 24 bits.
     pub const fn wqe(index: WqeIdx) -> Result<Self, DbError> {
-        Self::checked("WQE index", index.0)
+        Self::checked(text!("WQE index"), index.0)
     }
 
     /// Limit of a shared receive queue, for [`DbType::SRQ_ARM`].
@@ -247,7 +247,7 @@ impl DbIndex {
     /// # Errors
     /// The limit takes more than 24 bits.
     pub const fn limit(limit: u32) -> Result<Self, DbError> {
-        Self::checked("limit", limit)
+        Self::checked(text!("limit"), limit)
     }
 
     /// The number.
@@ -255,7 +255,7 @@ impl DbIndex {
         self.0
     }
 
-    const fn checked(what: &'static str, value: u32) -> Result<Self, DbError> {
+    const fn checked(what: Text, value: u32) -> Result<Self, DbError> {
         match fits(what, value, 24) {
             Ok(value) => Ok(Self(value)),
             Err(e) => Err(e),
@@ -296,7 +296,7 @@ impl PushPage {
     /// # Errors
     /// The number takes more than 12 bits.
     pub const fn new(dpi: u32) -> Result<Self, DbError> {
-        match fits("push page", dpi, 12) {
+        match fits(text!("push page"), dpi, 12) {
             Ok(value) => Ok(Self(value)),
             Err(e) => Err(e),
         }
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn the_checked_parts_refuse_what_is_too_wide() {
-        assert_eq!(DbIndex::limit(1 << 24), Err(DbError { what: "limit", value: 1 << 24, bits: 24 }));
+        assert_eq!(DbIndex::limit(1 << 24), Err(DbError { what: text!("limit"), value: 1 << 24, bits: 24 }));
         assert!(Xid::cq(CqId::truncated(1 << 20)).is_err());
         assert!(Xid::srq(SrqId::truncated(0xf_ffff)).is_ok());
         assert!(PushPage::new(0x1000).is_err());

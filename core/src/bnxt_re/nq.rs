@@ -33,7 +33,7 @@ impl<'m> EventRing<'m> {
     /// Memory that is too short or not aligned, or entries that are no power of two: the doorbell's index could not wrap.
     pub fn new(memory: RingMemory<'m>, entries: u32) -> Result<Self, MemoryError> {
         if !entries.is_power_of_two() || entries > 1 << 24 {
-            return Err(MemoryError::Mismatch("a ring of events has a power of two of entries"));
+            return Err(MemoryError::Mismatch(text!("a ring of events has a power of two of entries")));
         }
         Ok(Self { ring: PhaseRing::new(memory, entries)?, id: Xid::ring(0), epoch: false })
     }

@@ -1,7 +1,7 @@
 //! Page lists: how rings, regions and context memory that take several pages are handed to the device.
 
 use crate::queue::RingMemory;
-use crate::verbs::{MemoryError, PlanError};
+use crate::verbs::{MemoryError, PlanError, Text};
 
 use crate::layout::bits;
 
@@ -98,14 +98,14 @@ impl PblPlan {
     /// There are no bytes, pages of this size do not exist, or there are too many.
     pub const fn new(bytes: u64, shift: u8) -> Result<Self, PlanError> {
         if shift < PAGE_SHIFT || shift > 30 {
-            return Err(PlanError::Unsupported("pages have 2^12 to 2^30 bytes"));
+            return Err(PlanError::Unsupported(text!("pages have 2^12 to 2^30 bytes")));
         }
         if bytes == 0 {
-            return Err(PlanError::Unsupported("a page list needs bytes"));
+            return Err(PlanError::Unsupported(text!("a page list needs bytes")));
         }
         let pages = bytes.div_ceil(1 << shift);
         if pages > 1 << 31 {
-            return Err(PlanError::OverDevice { what: "pages of a list", asked: pages, max: 1 << 31 });
+            return Err(PlanError::over_device(text!("pages of a list"), pages, 1 << 31));
         }
         let pages = pages as u32;
         Ok(match pages {
@@ -159,13 +159,13 @@ impl PblPlan {
         page: impl Fn(u32) -> u64,
     ) -> Result<u64, MemoryError> {
         if self.level == Level::Page {
-            return aligned("page", page(0), 1 << self.shift);
+            return aligned(text!("page"), page(0), 1 << self.shift);
         }
-        memory.check("page list", at.saturating_add(self.bytes() as usize), 8)?;
-        aligned("place of a page list", at as u64, 8)?;
-        aligned("page list", address, PAGE)?;
+        memory.check(text!("page list"), at.saturating_add(self.bytes() as usize), 8)?;
+        aligned(text!("place of a page list"), at as u64, 8)?;
+        aligned(text!("page list"), address, PAGE)?;
         for i in 0..self.pages {
-            let page = aligned("page", page(i), 1 << self.shift)?;
+            let page = aligned(text!("page"), page(i), 1 << self.shift)?;
             memory.store_release(at + 8 * i as usize, page | VALID | marks(kind, i, self.pages));
         }
         let first_directory = address + u64::from(self.lists) * PAGE;
@@ -186,11 +186,11 @@ const fn marks(kind: Use, i: u32, pages: u32) -> u64 {
     }
 }
 
-fn aligned(what: &'static str, address: u64, align: u64) -> Result<u64, MemoryError> {
+fn aligned(what: Text, address: u64, align: u64) -> Result<u64, MemoryError> {
     if address.is_multiple_of(align) {
         Ok(address)
     } else {
-        Err(MemoryError::Misaligned { what, address: address as usize, align: align as usize })
+        Err(MemoryError::misaligned(what, address, align))
     }
 }
 

@@ -4,7 +4,7 @@
 use super::caps::DeviceCaps;
 use super::psn::Retransmit;
 use super::wqe::{HEADER_SLOTS, SLOT_BYTES, STATIC_SGES, STATIC_SLOTS, WqeMode};
-use crate::verbs::{PlanError, QpCapabilities, SrqInit};
+use crate::verbs::{PlanError, QpCapabilities, SrqInit, Text};
 
 /// Requests of a send queue that stay free: the device may look that far ahead of its consumer index.
 pub const RESERVED_WRS: u32 = 0x80;
@@ -21,8 +21,8 @@ const MAX_SGES: u32 = 253;
 /// Most entries of a ring that a doorbell can count.
 const MAX_RING: u64 = 1 << 24;
 
-const fn over(what: &'static str, asked: u64, max: u64) -> Result<(), PlanError> {
-    if asked > max { Err(PlanError::OverDevice { what, asked, max }) } else { Ok(()) }
+const fn over(what: Text, asked: u64, max: u64) -> Result<(), PlanError> {
+    if asked > max { Err(PlanError::over_device(what, asked, max)) } else { Ok(()) }
 }
 
 const fn max(a: u64, b: u64) -> u64 {
@@ -90,10 +90,10 @@ impl SendPlan {
         let limits = &caps.limits;
         let static_mode = matches!(caps.wqe_mode, WqeMode::Static);
         let sges = sges(limits.max_sge, if static_mode { STATIC_SGES } else { MAX_SGES });
-        check!(over("max_send_wr", asked.max_send_wr as u64, limits.max_qp_wr as u64));
-        check!(over("max_send_sge", asked.max_send_sge as u64, sges as u64));
+        check!(over(text!("max_send_wr"), asked.max_send_wr as u64, limits.max_qp_wr as u64));
+        check!(over(text!("max_send_sge"), asked.max_send_sge as u64, sges as u64));
         let max_inline = max_inline(static_mode, sges);
-        check!(over("max_inline_data", asked.max_inline_data as u64, max_inline as u64));
+        check!(over(text!("max_inline_data"), asked.max_inline_data as u64, max_inline as u64));
 
         let inline_align = if static_mode { HEADER_SLOTS } else { 1 };
         let inline = asked.max_inline_data.div_ceil(inline_align * SLOT_BYTES) * inline_align;
@@ -106,9 +106,9 @@ impl SendPlan {
         let mut slots = wqes * wqe_slots;
         if !static_mode {
             slots = slots.next_multiple_of(VARIABLE_SLOT_ALIGN as u64);
-            check!(over("send queue slots", slots, MAX_SQ_SLOTS as u64));
+            check!(over(text!("send queue slots"), slots, MAX_SQ_SLOTS as u64));
         }
-        check!(over("send queue slots", slots, MAX_RING));
+        check!(over(text!("send queue slots"), slots, MAX_RING));
         let records = if static_mode { wqes } else { slots };
         let npsn = if caps.msn_table { records.next_power_of_two() } else { records };
         let msn_modulus = match (caps.msn_table, static_mode) {
@@ -184,8 +184,8 @@ impl RecvPlan {
         let limits = &caps.limits;
         let static_mode = matches!(caps.wqe_mode, WqeMode::Static);
         let sges = sges(limits.max_sge, if static_mode { STATIC_SGES } else { MAX_SGES });
-        check!(over("max_recv_wr", asked.max_recv_wr as u64, limits.max_qp_wr as u64));
-        check!(over("max_recv_sge", asked.max_recv_sge as u64, sges as u64));
+        check!(over(text!("max_recv_wr"), asked.max_recv_wr as u64, limits.max_qp_wr as u64));
+        check!(over(text!("max_recv_sge"), asked.max_recv_sge as u64, sges as u64));
         let wqe_slots = if static_mode {
             STATIC_SLOTS as u64
         } else {
@@ -193,7 +193,7 @@ impl RecvPlan {
         };
         let wqes = caps.depth(asked.max_recv_wr as u64 + 1);
         let slots = wqes * wqe_slots;
-        check!(over("receive queue slots", slots, MAX_RING));
+        check!(over(text!("receive queue slots"), slots, MAX_RING));
         Ok(Self {
             max_wr: wqes as u32 - 1,
             max_sge: asked.max_recv_sge,
@@ -229,8 +229,8 @@ impl QpPlan {
     pub const fn new(caps: &DeviceCaps, asked: &QpCapabilities, srq: bool) -> Result<Self, PlanError> {
         let send = check!(SendPlan::new(caps, asked));
         // The kernel driver checks these of every queue pair, also of one without a receive queue.
-        check!(over("max_recv_wr", asked.max_recv_wr as u64, caps.limits.max_qp_wr as u64));
-        check!(over("max_recv_sge", asked.max_recv_sge as u64, caps.limits.max_sge as u64));
+        check!(over(text!("max_recv_wr"), asked.max_recv_wr as u64, caps.limits.max_qp_wr as u64));
+        check!(over(text!("max_recv_sge"), asked.max_recv_sge as u64, caps.limits.max_sge as u64));
         let recv =
             if srq || asked.max_recv_wr == 0 { None } else { Some(check!(RecvPlan::new(caps, asked))) };
         Ok(Self { send, recv })
@@ -328,23 +328,31 @@ impl DirectParameters {
     /// What it would refuse.
     pub const fn check(&self, caps: &DeviceCaps) -> Result<(), PlanError> {
         if matches!(caps.wqe_mode, WqeMode::Static) {
-            return Err(PlanError::Unsupported("fixed ring sizes need variable WQE mode"));
+            return Err(PlanError::Unsupported(text!("fixed ring sizes need variable WQE mode")));
         }
         if !caps.msn_table {
-            return Err(PlanError::Unsupported("fixed ring sizes need the MSN table"));
+            return Err(PlanError::Unsupported(text!("fixed ring sizes need the MSN table")));
         }
         if self.sq_slots == 0 || self.sq_npsn == 0 {
-            return Err(PlanError::Unsupported("a send queue needs slots and a retransmit table"));
+            return Err(PlanError::Unsupported(text!("a send queue needs slots and a retransmit table")));
         }
-        check!(over("sq_slots", self.sq_slots as u64, MAX_SQ_SLOTS as u64));
-        check!(over("sq_npsn", self.sq_npsn as u64, self.sq_slots.div_ceil(2).next_power_of_two() as u64));
+        check!(over(text!("sq_slots"), self.sq_slots as u64, MAX_SQ_SLOTS as u64));
+        check!(over(
+            text!("sq_npsn"),
+            self.sq_npsn as u64,
+            self.sq_slots.div_ceil(2).next_power_of_two() as u64
+        ));
         let offset = self.sq_slots as u64 * SLOT_BYTES as u64;
         if self.msn_table_offset as u64 != offset {
-            return Err(PlanError::Unsupported("the retransmit table begins right behind the slots"));
+            return Err(PlanError::Unsupported(text!("the retransmit table begins right behind the slots")));
         }
         let bytes = offset + self.sq_npsn as u64 * caps.retransmit().entry_bytes() as u64;
-        check!(over("bytes of the send queue", bytes, self.sq_len as u64));
-        over("bytes of the receive queue", self.rq_slots as u64 * SLOT_BYTES as u64, self.rq_len as u64)
+        check!(over(text!("bytes of the send queue"), bytes, self.sq_len as u64));
+        over(
+            text!("bytes of the receive queue"),
+            self.rq_slots as u64 * SLOT_BYTES as u64,
+            self.rq_len as u64,
+        )
     }
 
     /// The plan of a send queue with these parameters, for an application that sized the ring itself.
@@ -360,10 +368,10 @@ impl DirectParameters {
         let plan = check!(SendPlan::new(caps, granted));
         let wqe_slots = plan.wqe_bytes / SLOT_BYTES;
         if !self.sq_npsn.is_power_of_two() {
-            return Err(PlanError::Unsupported("sq_npsn is a power of two"));
+            return Err(PlanError::Unsupported(text!("sq_npsn is a power of two")));
         }
         let needed = (granted.max_send_wr as u64 + 1 + RESERVED_WRS as u64) * wqe_slots as u64;
-        check!(over("send queue slots", needed, self.sq_slots as u64));
+        check!(over(text!("send queue slots"), needed, self.sq_slots as u64));
         Ok(SendPlan {
             max_wr: granted.max_send_wr,
             wqes: self.sq_slots / wqe_slots,
@@ -404,13 +412,13 @@ impl SrqPlan {
     pub const fn new(caps: &DeviceCaps, asked: &SrqInit) -> Result<Self, PlanError> {
         let limits = &caps.limits;
         let sges = sges(limits.max_srq_sge, STATIC_SGES);
-        check!(over("max_srq_wr", asked.max_wr as u64, limits.max_srq_wr as u64));
-        check!(over("max_srq_sge", asked.max_sge as u64, sges as u64));
+        check!(over(text!("max_srq_wr"), asked.max_wr as u64, limits.max_srq_wr as u64));
+        check!(over(text!("max_srq_sge"), asked.max_sge as u64, sges as u64));
         if asked.max_wr == 0 {
-            return Err(PlanError::Unsupported("a shared receive queue needs requests"));
+            return Err(PlanError::Unsupported(text!("a shared receive queue needs requests")));
         }
         let entries = caps.depth(asked.max_wr as u64 + 1);
-        check!(over("shared receive queue entries", entries, MAX_SRQ_ENTRIES as u64));
+        check!(over(text!("shared receive queue entries"), entries, MAX_SRQ_ENTRIES as u64));
         Ok(Self {
             max_wr: entries as u32 - 1,
             max_sge: asked.max_sge,
@@ -449,25 +457,25 @@ impl CqPlan {
     pub const fn resized(caps: &DeviceCaps, cqe: u32, now: &Self) -> Result<Self, PlanError> {
         let plan = check!(Self::sized(caps, cqe, (cqe as u64) * 2 <= caps.max_cqe as u64));
         if plan.entries == now.entries {
-            return Err(PlanError::Unsupported("the completion queue has that size already"));
+            return Err(PlanError::Unsupported(text!("the completion queue has that size already")));
         }
         Ok(plan)
     }
 
     const fn sized(caps: &DeviceCaps, cqe: u32, deferred: bool) -> Result<Self, PlanError> {
         if cqe == 0 {
-            return Err(PlanError::Unsupported("a completion queue needs entries"));
+            return Err(PlanError::Unsupported(text!("a completion queue needs entries")));
         }
         if caps.cqe_bytes != super::cqe::CQE_BYTES {
-            return Err(PlanError::Unsupported("CQEs of this size"));
+            return Err(PlanError::Unsupported(text!("CQEs of this size")));
         }
-        check!(over("max_cqe", cqe as u64, caps.max_cqe as u64));
+        check!(over(text!("max_cqe"), cqe as u64, caps.max_cqe as u64));
         let cqe = if deferred { cqe * 2 } else { cqe };
         let mut entries = caps.depth(cqe as u64 + 1);
         if entries > caps.max_cqe as u64 + 1 {
             entries = caps.max_cqe as u64 + 1;
         }
-        check!(over("completion queue entries", entries, MAX_RING));
+        check!(over(text!("completion queue entries"), entries, MAX_RING));
         Ok(Self {
             cqe,
             entries: entries as u32,

@@ -80,7 +80,7 @@ impl<M: DeviceMemory> PushBuffer<M> {
     /// There is no such buffer.
     pub fn new(memory: M, page: PushPage, index: usize) -> Result<Self, MemoryError> {
         if index >= PUSH_BUFFERS {
-            return Err(MemoryError::TooShort { what: "push page", given: PUSH_BUFFERS, needed: index + 1 });
+            return Err(MemoryError::too_short(text!("push page"), PUSH_BUFFERS, index + 1));
         }
         Ok(Self { memory, page, index })
     }

@@ -99,7 +99,8 @@ impl<'m, S: Store> QueuePair<'m, S> {
         let recv = match &plan.recv {
             None => None,
             Some(recv) => {
-                let (rq, records) = receives.ok_or(MemoryError::Mismatch("a receive queue needs a ring"))?;
+                let (rq, records) =
+                    receives.ok_or(MemoryError::Mismatch(text!("a receive queue needs a ring")))?;
                 Some(RecvQueue::new(rq, records, recv, init.id)?)
             }
         };
@@ -116,14 +117,14 @@ impl<'m, S: Store> QueuePair<'m, S> {
         recv: Option<RecvQueue<'m, S>>,
     ) -> Result<Self, MemoryError> {
         if init.handle == 0 {
-            return Err(MemoryError::Mismatch("a queue pair needs a handle other than 0"));
+            return Err(MemoryError::Mismatch(text!("a queue pair needs a handle other than 0")));
         }
         if let Some(recv) = &recv {
             if init.srq.is_some() {
-                return Err(MemoryError::Mismatch("a queue pair has a receive queue or shares one"));
+                return Err(MemoryError::Mismatch(text!("a queue pair has a receive queue or shares one")));
             }
             if send.overlaps(recv.memory()) {
-                return Err(MemoryError::Overlap("send queue", "receive queue"));
+                return Err(MemoryError::Overlap(text!("send queue"), text!("receive queue")));
             }
         }
         let mut qp = Self {

@@ -50,10 +50,9 @@ impl<'m, S: Store> RecvQueue<'m, S> {
         plan: &RecvPlan,
         qp: QpId,
     ) -> Result<Self, MemoryError> {
-        memory.check("receive queue", plan.bytes as usize, 4096)?;
+        memory.check(text!("receive queue"), plan.bytes as usize, 4096)?;
         let (given, needed) = (records.len(), plan.wqes as usize);
-        let too_short =
-            MemoryError::TooShort { what: "receive records", given, needed: needed.next_power_of_two() };
+        let too_short = MemoryError::too_short(text!("receive records"), given, needed.next_power_of_two());
         let wr_ids = Shadow::new(records, needed).ok_or(too_short)?;
         Ok(Self {
             memory,
@@ -128,7 +127,7 @@ impl<'m, S: Store> RecvQueue<'m, S> {
     /// A state that this queue cannot be in. Nothing was changed.
     pub fn restore(&mut self, state: &RecvState) -> Result<(), MemoryError> {
         if state.next >= self.wqes || state.oldest >= self.wqes {
-            return Err(MemoryError::Mismatch("saved state does not fit this receive queue"));
+            return Err(MemoryError::Mismatch(text!("saved state does not fit this receive queue")));
         }
         self.state = *state;
         Ok(())

@@ -10,7 +10,7 @@ use super::wqe::{
 use crate::queue::Slot;
 use crate::verbs::{
     AccessFlags, BindMw, Data, Datagram, FastRegister, MwType, PageTable, PostError, QpType, RKey,
-    RemoteAddress, SendOp, SendRequest, WcOpcode,
+    RemoteAddress, SendOp, SendRequest, Text, WcOpcode,
 };
 
 /// What the operations of a queue pair depend on.
@@ -211,7 +211,7 @@ impl Common {
         self.only(QpType::Ud, op)?;
         if to.ah.get() >> 20 != 0 {
             return Err(PostError::OutOfRange {
-                field: "address handle",
+                field: text!("address handle"),
                 value: to.ah.get().into(),
                 bits: 20,
             });
@@ -289,11 +289,11 @@ impl Common {
     }
 
     fn bind(&self, bind: &BindMw) -> Result<Header, PostError> {
-        let length = five_bytes("length", bind.length)?;
+        let length = five_bytes(text!("length"), bind.length)?;
         let changed = (bind.mw.get() ^ bind.new_key.get()) & !0xff;
         if changed != 0 {
             let value = bind.new_key.get().into();
-            return Err(PostError::OutOfRange { field: "change of the window's key", value, bits: 8 });
+            return Err(PostError::OutOfRange { field: text!("change of the window's key"), value, bits: 8 });
         }
         let kind = BindKind::new()
             .with_zero_based(bind.access.contains(AccessFlags::ZERO_BASED))
@@ -313,12 +313,12 @@ impl Common {
     }
 
     fn register(&self, register: &FastRegister) -> Result<Header, PostError> {
-        let length = five_bytes("length", register.length)?;
+        let length = five_bytes(text!("length"), register.length)?;
         let page_size_log = match register.page_shift.checked_sub(12) {
             Some(log) if log < 32 => log,
             _ => {
                 let value = register.page_shift.into();
-                return Err(PostError::OutOfRange { field: "page_shift, less 12,", value, bits: 5 });
+                return Err(PostError::OutOfRange { field: text!("page_shift, less 12,"), value, bits: 5 });
             }
         };
         let (numlevels, pblptr) = match register.table {
@@ -345,7 +345,7 @@ impl Common {
     }
 }
 
-fn five_bytes(field: &'static str, value: u64) -> Result<[u8; 5], PostError> {
+fn five_bytes(field: Text, value: u64) -> Result<[u8; 5], PostError> {
     match value.to_le_bytes() {
         [a, b, c, d, e, 0, 0, 0] => Ok([a, b, c, d, e]),
         _ => Err(PostError::OutOfRange { field, value, bits: 40 }),

@@ -53,11 +53,11 @@ impl<'m> CompletionQueue<'m> {
     /// Memory that does not fit the plan or overlaps the old, or a resize under way.
     pub fn begin_resize(&mut self, memory: RingMemory<'m>, plan: &CqPlan) -> Result<(), MemoryError> {
         if self.resize.new.is_some() {
-            return Err(MemoryError::Mismatch("the completion queue is being resized already"));
+            return Err(MemoryError::Mismatch(text!("the completion queue is being resized already")));
         }
-        memory.check("completion queue", plan.bytes as usize, 4096)?;
+        memory.check(text!("completion queue"), plan.bytes as usize, 4096)?;
         if memory.overlaps(self.memory()) {
-            return Err(MemoryError::Overlap("new completion queue", "old completion queue"));
+            return Err(MemoryError::Overlap(text!("new completion queue"), text!("old completion queue")));
         }
         self.resize = Resize { new: Some((CqeRing::new(memory, plan.entries)?, *plan)), old: None };
         Ok(())

@@ -209,11 +209,10 @@ impl<'m, S: Store> SendQueue<'m, S> {
         init: &SendInit,
     ) -> Result<Self, MemoryError> {
         let plan = &init.plan;
-        memory.check("send queue", plan.bytes as usize, 4096)?;
+        memory.check(text!("send queue"), plan.bytes as usize, 4096)?;
         let given = records.len();
         let needed = plan.records as usize;
-        let too_short =
-            MemoryError::TooShort { what: "send records", given, needed: needed.next_power_of_two() };
+        let too_short = MemoryError::too_short(text!("send records"), given, needed.next_power_of_two());
         let shadow = Shadow::new(records, needed).ok_or(too_short)?;
         let xid = Xid::qp(init.qp)?;
         let (slots, table) = memory.split_at(plan.table_offset as usize);
@@ -350,10 +349,10 @@ impl<'m, S: Store> SendQueue<'m, S> {
             && (state.tail == state.head) == (state.next == state.oldest);
         let mtu = Mtu::ALL.into_iter().find(|m| m.log2() == state.mtu_log2);
         let (Some(psn), Some(mtu), true) = (Psn::new(state.psn), mtu, fits) else {
-            return Err(MemoryError::Mismatch("saved state does not fit this send queue"));
+            return Err(MemoryError::Mismatch(text!("saved state does not fit this send queue")));
         };
         if !self.ring.restore(state.tail, state.head, state.epoch) {
-            return Err(MemoryError::Mismatch("saved state does not fit this send queue"));
+            return Err(MemoryError::Mismatch(text!("saved state does not fit this send queue")));
         }
         self.cursor = Cursor { start: state.next, msn: state.msn, psn };
         book.oldest = state.oldest;

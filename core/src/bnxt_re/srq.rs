@@ -64,13 +64,10 @@ impl<'m, S: Store> SharedReceiveQueue<'m, S> {
         plan: &SrqPlan,
         id: SrqId,
     ) -> Result<Self, MemoryError> {
-        memory.check("shared receive queue", plan.bytes as usize, 4096)?;
+        memory.check(text!("shared receive queue"), plan.bytes as usize, 4096)?;
         let (given, needed) = (records.len(), plan.entries as usize);
-        let too_short = MemoryError::TooShort {
-            what: "shared receive records",
-            given,
-            needed: needed.next_power_of_two(),
-        };
+        let too_short =
+            MemoryError::too_short(text!("shared receive records"), given, needed.next_power_of_two());
         let mut tags = Shadow::new(records, needed).ok_or(too_short)?;
         for (tag, record) in tags.records_mut().iter_mut().enumerate() {
             *record = SrqRecord { wr_id: 0, next: tag as u32 + 1, posted: false };
@@ -185,7 +182,7 @@ impl<'m, S: Store> SharedReceiveQueue<'m, S> {
     pub fn restore(&mut self, state: &SrqState) -> Result<(), MemoryError> {
         let indices = [state.tail, state.first_free, state.last_free, state.outstanding];
         if indices.iter().any(|i| *i >= self.entries) || state.unrung > state.outstanding {
-            return Err(MemoryError::Mismatch("saved state does not fit this shared receive queue"));
+            return Err(MemoryError::Mismatch(text!("saved state does not fit this shared receive queue")));
         }
         self.state = *state;
         Ok(())

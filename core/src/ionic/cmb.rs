@@ -38,7 +38,7 @@ impl CmbPreference {
             return Ok(Self::HOST);
         }
         if self.express && self.require && !express_queue {
-            return Err(PlanError::Unsupported("no express doorbells for this kind of queue"));
+            return Err(PlanError::Unsupported(text!("no express doorbells for this kind of queue")));
         }
         Ok(Self { express: self.express && express_queue, ..self })
     }
@@ -61,12 +61,14 @@ impl CmbPreference {
         let enabled = reply & abi::ENABLE != 0;
         let express = enabled && reply & abi::EXPRESS != 0;
         if enabled && !self.enable || express && !self.express {
-            return Err(PlanError::Unsupported(
-                "the device granted controller memory that was not asked for",
-            ));
+            return Err(PlanError::Unsupported(text!(
+                "the device granted controller memory that was not asked for"
+            )));
         }
         if self.enable && self.require && (!enabled || self.express && !express) {
-            return Err(PlanError::Unsupported("the device did not grant the controller memory required"));
+            return Err(PlanError::Unsupported(text!(
+                "the device did not grant the controller memory required"
+            )));
         }
         if !enabled {
             return Ok(CmbGrant::Host);

@@ -41,7 +41,7 @@ impl<'m> CollapsedQueue<'m> {
     /// # Errors
     /// Memory shorter than a CQE or not page-aligned.
     pub fn new(id: CqId, qp: QpId, mut memory: RingMemory<'m>) -> Result<Self, MemoryError> {
-        memory.check("collapsed completion queue", CQE_BYTES, 4096)?;
+        memory.check(text!("collapsed completion queue"), CQE_BYTES, 4096)?;
         memory.zero();
         Ok(Self { memory, id, qp, progress: Progress::default() })
     }

@@ -29,15 +29,17 @@ impl<'m> CompletionQueue<'m> {
     /// No ring, one on a pipeline that is not there, two with one number, or in the same memory.
     pub fn new(udma_count: u8, rings: [Option<CqRing<'m>>; 2]) -> Result<Self, MemoryError> {
         if rings[1].is_some() && udma_count < 2 {
-            return Err(MemoryError::Mismatch("a ring on a pipeline that the device does not have"));
+            return Err(MemoryError::Mismatch(text!("a ring on a pipeline that the device does not have")));
         }
         let (front_udma, front, back) = match rings {
-            [None, None] => return Err(MemoryError::Mismatch("a completion queue has at least one ring")),
+            [None, None] => {
+                return Err(MemoryError::Mismatch(text!("a completion queue has at least one ring")));
+            }
             [Some(a), Some(b)] if a.cqes.ring().memory().overlaps(b.cqes.ring().memory()) => {
-                return Err(MemoryError::Overlap("completion ring 0", "completion ring 1"));
+                return Err(MemoryError::Overlap(text!("completion ring 0"), text!("completion ring 1")));
             }
             [Some(a), Some(b)] if a.id == b.id => {
-                return Err(MemoryError::Mismatch("two completion rings with one number"));
+                return Err(MemoryError::Mismatch(text!("two completion rings with one number")));
             }
             [Some(front), back] => (0, front, back),
             [None, Some(front)] => (1, front, None),

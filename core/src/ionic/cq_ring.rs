@@ -78,7 +78,7 @@ pub struct CqRing<'m> {
 impl<'m> CqRing<'m> {
     fn build(id: CqId, qtype: QueueType, plan: &CqPlan, memory: RingMemory<'m>) -> Result<Self, MemoryError> {
         let RingPlan { depth_log2, stride_log2 } = plan.ring;
-        let cqes = ReadRing::new(EntryRing::new("completion ring", memory, depth_log2, stride_log2)?)?;
+        let cqes = ReadRing::new(EntryRing::new(text!("completion ring"), memory, depth_log2, stride_log2)?)?;
         Ok(Self {
             reserve: cqes.ring().mask() as i32,
             cqes,
@@ -126,10 +126,10 @@ impl<'m> CqRing<'m> {
         let mut ring = Self::build(id, qtype, plan, memory)?;
         let mut prod = 0;
         let indices = [
-            ("prod", state.prod, &mut prod),
-            ("cons", state.cons, &mut ring.cons),
-            ("arm_any", state.arm_any, &mut ring.arm_any),
-            ("arm_solicited", state.arm_solicited, &mut ring.arm_solicited),
+            (text!("prod"), state.prod, &mut prod),
+            (text!("cons"), state.cons, &mut ring.cons),
+            (text!("arm_any"), state.arm_any, &mut ring.arm_any),
+            (text!("arm_solicited"), state.arm_solicited, &mut ring.arm_solicited),
         ];
         for (what, value, field) in indices {
             if u32::from(value) > ring.cqes.ring().mask() {

@@ -56,7 +56,11 @@ impl<T: Copy + 'static, S: Store, M> WorkRing<'_, T, S, M> {
         if spec == SpecFormat::Spec16
             && let Some(long) = sges.iter().find(|s| s.length > u16::MAX.into())
         {
-            return Err(PostError::OutOfRange { field: "SGE length", value: long.length.into(), bits: 16 });
+            return Err(PostError::OutOfRange {
+                field: text!("SGE length"),
+                value: long.length.into(),
+                bits: 16,
+            });
         }
         let mut words = [0u64; 4];
         let mut offset = self.wqes.offset(position).wrapping_add(spec.sge_offset());

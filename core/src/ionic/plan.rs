@@ -4,7 +4,7 @@ use super::caps::{Caps, ExpressQueues};
 use super::cmb::CmbPreference;
 use super::cqe::CQE_BYTES;
 use super::wqe::{EXPRESS_BYTES, PAYLOAD_OFFSET, SPEC_FIRST_SGE, WQE_MIN};
-use crate::verbs::{PlanError, QpCapabilities};
+use crate::verbs::{PlanError, QpCapabilities, Text};
 
 /// Most requests of a queue. One entry of a ring stays free, so 32768 would take a ring of 65536, beyond the device.
 pub const MAX_WR: u32 = 0x7fff;
@@ -124,14 +124,14 @@ impl QpPlan {
             (Err(e), _) | (_, Err(e)) => return Err(e),
         };
         let sq = Limits {
-            requests: ("max_send_wr", wanted.max_send_wr),
-            sges: ("max_send_sge", wanted.max_send_sge),
+            requests: (text!("max_send_wr"), wanted.max_send_wr),
+            sges: (text!("max_send_sge"), wanted.max_send_sge),
             inline: wanted.max_inline_data,
             power_of_two: true,
         };
         let rq = Limits {
-            requests: ("max_recv_wr", wanted.max_recv_wr),
-            sges: ("max_recv_sge", wanted.max_recv_sge),
+            requests: (text!("max_recv_wr"), wanted.max_recv_wr),
+            sges: (text!("max_recv_sge"), wanted.max_recv_sge),
             inline: 0,
             power_of_two: false,
         };
@@ -179,7 +179,7 @@ impl CqPlan {
     /// None, or more than the device has.
     pub const fn new(caps: &Caps, cqe: u32) -> Result<Self, PlanError> {
         if cqe == 0 {
-            return Err(PlanError::Unsupported("a completion queue has at least one entry"));
+            return Err(PlanError::Unsupported(text!("a completion queue has at least one entry")));
         }
         Self::collapsed(caps, cqe)
     }
@@ -190,15 +190,15 @@ impl CqPlan {
     /// More than the device has.
     pub const fn collapsed(caps: &Caps, cqe: u32) -> Result<Self, PlanError> {
         if cqe > MAX_CQE {
-            return Err(PlanError::OverDevice { what: "cqe", asked: cqe as u64, max: MAX_CQE as u64 });
+            return Err(PlanError::over_device(text!("cqe"), cqe as u64, MAX_CQE as u64));
         }
         Ok(Self { ring: RingPlan::new(caps.page_shift, cqe + CQ_GRACE, CQE_BYTES as u32) })
     }
 }
 
 struct Limits {
-    requests: (&'static str, u32),
-    sges: (&'static str, u32),
+    requests: (Text, u32),
+    sges: (Text, u32),
     inline: u32,
     /// The least stride of send queues is rounded up before it is looked up among the express ones; that of receive
     /// queues is not, so that only receive WQEs of 64 bytes can have express doorbells.
@@ -210,13 +210,13 @@ impl Limits {
         let checks = [
             (self.requests.0, self.requests.1, MAX_WR),
             (self.sges.0, self.sges.1, max_sge(caps.max_stride, 0, false)),
-            ("max_inline_data", self.inline, max_data(caps.max_stride, false)),
+            (text!("max_inline_data"), self.inline, max_data(caps.max_stride, false)),
         ];
         let mut i = 0;
         while i < checks.len() {
             let (what, asked, max) = checks[i];
             if asked > max {
-                return Err(PlanError::OverDevice { what, asked: asked as u64, max: max as u64 });
+                return Err(PlanError::over_device(what, asked as u64, max as u64));
             }
             i += 1;
         }
@@ -227,7 +227,7 @@ impl Limits {
             least = self.least_stride(spec, true);
             if !caps.express_strides.supports(least) {
                 if cmb.require {
-                    return Err(PlanError::Unsupported("no express doorbells for WQEs of this size"));
+                    return Err(PlanError::Unsupported(text!("no express doorbells for WQEs of this size")));
                 }
                 cmb.express = false;
             }
@@ -237,11 +237,7 @@ impl Limits {
         }
         let longest = 1u32 << caps.max_stride;
         if least > longest {
-            return Err(PlanError::OverDevice {
-                what: "WQE bytes",
-                asked: least as u64,
-                max: longest as u64,
-            });
+            return Err(PlanError::over_device(text!("WQE bytes"), least as u64, longest as u64));
         }
         Ok(WorkQueuePlan {
             ring: RingPlan::new(caps.page_shift, self.requests.1, least),

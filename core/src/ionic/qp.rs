@@ -66,18 +66,18 @@ impl<'m, S: Store, M: DeviceMemory> QueuePair<'m, S, M> {
         let QpConfig { id, qp_type, udma, signal_all, .. } = *config;
         if id.get() == STALE_QID {
             return Err(MemoryError::OutOfRange {
-                what: "queue pair number",
-                value: id.get().into(),
+                what: text!("queue pair number"),
+                value: id.get(),
                 bits: 24,
             });
         }
         if qp_type == QpType::RawPacket {
-            return Err(MemoryError::Mismatch("the device has no raw packet queue pairs"));
+            return Err(MemoryError::Mismatch(text!("the device has no raw packet queue pairs")));
         }
         let ring = |cq: &CompletionQueue<'_>| {
-            cq.ring(udma)
-                .map(CqRing::id)
-                .ok_or(MemoryError::Mismatch("a completion queue has no ring on the queue pair's pipeline"))
+            cq.ring(udma).map(CqRing::id).ok_or(MemoryError::Mismatch(text!(
+                "a completion queue has no ring on the queue pair's pipeline"
+            )))
         };
         let sq_doorbell = QueueDoorbell::queue_pair(caps.sq_qtype, id);
         let rq_doorbell = QueueDoorbell::queue_pair(caps.rq_qtype, id);
@@ -339,7 +339,7 @@ impl<S: Store, M: DeviceMemory> Pollable for QueuePair<'_, S, M> {
 
 fn check_overlap<A, B, M>(sq: &QueueMemory<'_, A, M>, rq: &QueueMemory<'_, B, M>) -> Result<(), MemoryError> {
     if sq.ring.overlaps(&rq.ring) {
-        return Err(MemoryError::Overlap("send ring", "receive ring"));
+        return Err(MemoryError::Overlap(text!("send ring"), text!("receive ring")));
     }
     Ok(())
 }

@@ -53,7 +53,13 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         memory: QueueMemory<'m, S::Slice<RqRecord>, M>,
     ) -> Result<Self, MemoryError> {
         Ok(Self {
-            ring: WorkRing::new(["receive ring", "receive records"], plan, true, config.doorbell, memory)?,
+            ring: WorkRing::new(
+                [text!("receive ring"), text!("receive records")],
+                plan,
+                true,
+                config.doorbell,
+                memory,
+            )?,
             datagram: config.qp_type == QpType::Ud,
             cq: config.cq,
             qp: config.qp,
@@ -85,7 +91,7 @@ impl<'m, S: Store, M: DeviceMemory> RecvQueue<'m, S, M> {
         state: &RqState,
     ) -> Result<Self, MemoryError> {
         let mut queue = Self::build(config, plan, memory)?;
-        for (what, value) in [("prod", state.prod), ("cons", state.cons)] {
+        for (what, value) in [(text!("prod"), state.prod), (text!("cons"), state.cons)] {
             if u32::from(value) > queue.ring.wqes.mask() {
                 let bits = plan.ring.depth_log2.into();
                 return Err(MemoryError::OutOfRange { what, value: value.into(), bits });

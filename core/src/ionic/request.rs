@@ -195,7 +195,7 @@ fn bind_words(bind: &BindMw) -> Result<[u64; 8], PostError> {
     }
     if (bind.mw.get() ^ bind.new_key.get()) > u8::MAX.into() {
         return Err(PostError::OutOfRange {
-            field: "change of the window's key",
+            field: text!("change of the window's key"),
             value: (bind.mw.get() ^ bind.new_key.get()).into(),
             bits: 8,
         });
@@ -212,7 +212,7 @@ fn bind_words(bind: &BindMw) -> Result<[u64; 8], PostError> {
 
 fn register_words(register: &FastRegister, qp_type: QpType) -> Result<[u64; 8], PostError> {
     let page = 1u64.checked_shl(register.page_shift.into()).ok_or(PostError::OutOfRange {
-        field: "page_shift",
+        field: text!("page_shift"),
         value: register.page_shift.into(),
         bits: 6,
     })?;

@@ -90,7 +90,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
     ) -> Result<Self, MemoryError> {
         Ok(Self {
             ring: WorkRing::new(
-                ["send ring", "send records"],
+                [text!("send ring"), text!("send records")],
                 plan,
                 config.qp_type == QpType::Rc,
                 config.doorbell,
@@ -142,16 +142,16 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         // A queue that flushes does not look at message numbers any more.
         let outstanding = if state.flush { 0 } else { outstanding };
         let numbers = [
-            ("prod", u32::from(state.prod), mask),
-            ("cons", state.cons.into(), mask),
-            ("msn_prod", state.msn_prod, MSN_MASK),
-            ("msn_cons", state.msn_cons, MSN_MASK),
-            ("messages outstanding", outstanding, mask),
+            (text!("prod"), u32::from(state.prod), mask),
+            (text!("cons"), state.cons.into(), mask),
+            (text!("msn_prod"), state.msn_prod, MSN_MASK),
+            (text!("msn_cons"), state.msn_cons, MSN_MASK),
+            (text!("messages outstanding"), outstanding, mask),
         ];
         for (what, value, max) in numbers {
             if value > max {
                 let bits = u32::BITS - max.leading_zeros();
-                return Err(MemoryError::OutOfRange { what, value: value.into(), bits });
+                return Err(MemoryError::OutOfRange { what, value, bits });
             }
         }
         queue.ring.set_indices(state.prod, state.cons);
@@ -173,7 +173,7 @@ impl<'m, S: Store, M: DeviceMemory> SendQueue<'m, S, M> {
         let (mut position, mut left) = (self.ring.prod, outstanding);
         while left != 0 {
             if position == self.ring.cons {
-                return Err(MemoryError::Mismatch("more messages outstanding than requests"));
+                return Err(MemoryError::Mismatch(text!("more messages outstanding than requests")));
             }
             position = position.wrapping_sub(1);
             left -= u32::from(self.record(position).flags.contains(SqFlags::REMOTE));

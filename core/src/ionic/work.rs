@@ -5,7 +5,7 @@ use super::doorbell::{QueueDoorbell, RingIdx};
 use super::plan::WorkQueuePlan;
 use super::wqe::{self, WQE_MIN, WqeFlags};
 use crate::queue::{DeviceMemory, Doorbell, EntryRing, RecordRing, RingMemory, Store};
-use crate::verbs::{MemoryError, PostError};
+use crate::verbs::{MemoryError, PostError, Text};
 
 /// Longest message: 2 GiB.
 pub const MAX_MESSAGE: u64 = MAX_LENGTH as u64;
@@ -88,7 +88,7 @@ pub(super) struct WorkRing<'m, T: Copy + 'static, S: Store, M> {
 impl<'m, T: Copy + Default + 'static, S: Store, M: DeviceMemory> WorkRing<'m, T, S, M> {
     /// Checks the memory; nothing is written. Requests of the plainest form are allowed if `connected`.
     pub fn new(
-        [what, what_records]: [&'static str; 2],
+        [what, what_records]: [Text; 2],
         plan: &WorkQueuePlan,
         connected: bool,
         doorbell: QueueDoorbell,
@@ -100,7 +100,7 @@ impl<'m, T: Copy + Default + 'static, S: Store, M: DeviceMemory> WorkRing<'m, T,
         let grant = cmb.as_ref().map_or(CmbGrant::Host, Cmb::grant);
         let express = grant.express();
         if express && !plan.cmb.express {
-            return Err(MemoryError::Mismatch("express doorbells that the plan has no room for"));
+            return Err(MemoryError::Mismatch(text!("express doorbells that the plan has no room for")));
         }
         let express_word = express && plan.ring.stride() == WQE_MIN as u32;
         Ok(Self {

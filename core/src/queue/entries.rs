@@ -1,7 +1,7 @@
 use core::ptr::NonNull;
 
 use super::{Entry, RingMemory, Slot, Store};
-use crate::verbs::MemoryError;
+use crate::verbs::{MemoryError, Text};
 
 /// A ring of 2^n entries of 2^s bytes, of which the first `WORDS` 64-bit words are reached without a check.
 ///
@@ -21,7 +21,7 @@ impl<'m, const WORDS: usize> EntryRing<'m, WORDS> {
     /// # Errors
     /// Memory that is too short or not page-aligned, or entries shorter than `WORDS` words.
     pub fn new(
-        what: &'static str,
+        what: Text,
         memory: RingMemory<'m>,
         depth_log2: u8,
         stride_log2: u8,
@@ -34,7 +34,7 @@ impl<'m, const WORDS: usize> EntryRing<'m, WORDS> {
             return Err(MemoryError::OutOfRange { what, value, bits: u32::BITS.ilog2() });
         };
         if (stride as usize) < WORDS * 8 {
-            return Err(MemoryError::TooShort { what, given: stride as usize, needed: WORDS * 8 });
+            return Err(MemoryError::too_short(what, stride as usize, WORDS * 8));
         }
         let stride = stride as usize;
         memory.check(what, (depth as usize).saturating_mul(stride), 4096)?;
@@ -118,14 +118,10 @@ impl<'m, T: Copy + 'static, S: Store, const WORDS: usize> RecordRing<'m, T, S, W
     ///
     /// # Errors
     /// Fewer records than entries.
-    pub fn new(
-        entries: EntryRing<'m, WORDS>,
-        what: &'static str,
-        records: S::Slice<T>,
-    ) -> Result<Self, MemoryError> {
+    pub fn new(entries: EntryRing<'m, WORDS>, what: Text, records: S::Slice<T>) -> Result<Self, MemoryError> {
         let (given, needed) = (records.len(), entries.mask as usize + 1);
         if given < needed {
-            return Err(MemoryError::TooShort { what, given, needed });
+            return Err(MemoryError::too_short(what, given, needed));
         }
         Ok(Self { entries, records })
     }
@@ -189,7 +185,8 @@ mod tests {
     #[test]
     fn every_position_is_one_of_the_entries() {
         let mut page = Page([0; 4096]);
-        let mut ring = EntryRing::<4>::new("ring", RingMemory::new(&mut page.0), 6, 6).unwrap();
+        let mut ring =
+            EntryRing::<4>::new(text!("ring of entries"), RingMemory::new(&mut page.0), 6, 6).unwrap();
         for position in [0, 63, 64, u32::MAX] {
             ring.slot(position).store::<3>(position.into());
             assert_eq!(ring.entry(position & 63).load(), [0, 0, 0, position.into()]);
@@ -201,7 +198,13 @@ mod tests {
     fn memory_that_does_not_hold_the_entries_is_refused() {
         let mut page = Page([0; 4096]);
         let mut ring = |from, depth, stride| {
-            EntryRing::<4>::new("ring", RingMemory::new(&mut page.0).split_at(from).1, depth, stride).err()
+            EntryRing::<4>::new(
+                text!("ring of entries"),
+                RingMemory::new(&mut page.0).split_at(from).1,
+                depth,
+                stride,
+            )
+            .err()
         };
         assert!(matches!(ring(0, 7, 6), Some(MemoryError::TooShort { given: 4096, needed: 8192, .. })));
         assert!(matches!(ring(0, 7, 4), Some(MemoryError::TooShort { given: 16, needed: 32, .. })));

@@ -26,10 +26,10 @@ impl<'m, const WORDS: usize> PhaseRing<'m, WORDS> {
     pub fn new(memory: RingMemory<'m>, entries: u32) -> Result<Self, MemoryError> {
         let mut memory = memory;
         if entries == 0 {
-            return Err(MemoryError::Mismatch("a ring needs entries"));
+            return Err(MemoryError::Mismatch(text!("a ring needs entries")));
         }
         let bytes = (entries as usize).saturating_mul(Self::ENTRY);
-        memory.check("ring of entries", bytes, 8)?;
+        memory.check(text!("ring of entries"), bytes, 8)?;
         memory.zero();
         Ok(Self { memory, entries, phase: 1, next: 0, bytes })
     }

@@ -20,14 +20,14 @@ impl<'m, const WORDS: usize> ReadRing<'m, WORDS> {
     /// Entries of another length, or a ring of 4 GiB or more.
     pub const fn new(ring: EntryRing<'m, WORDS>) -> Result<Self, MemoryError> {
         if ring.stride() != Self::STRIDE as usize {
-            return Err(MemoryError::Mismatch("entries of another length"));
+            return Err(MemoryError::Mismatch(text!("entries of another length")));
         }
         match ring.mask().checked_add(1) {
             Some(depth) => match depth.checked_mul(Self::STRIDE) {
                 Some(bytes) => Ok(Self { ring, at: 0, mask: bytes.wrapping_sub(1) }),
-                None => Err(MemoryError::Mismatch("a ring of 4 GiB")),
+                None => Err(MemoryError::Mismatch(text!("a ring of 4 GiB"))),
             },
-            None => Err(MemoryError::Mismatch("a ring of 4 GiB")),
+            None => Err(MemoryError::Mismatch(text!("a ring of 4 GiB"))),
         }
     }
 

@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 use volatile::VolatilePtr;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::verbs::MemoryError;
+use crate::verbs::{MemoryError, Text};
 
 /// Ring memory that the processor and a device share.
 ///
@@ -52,7 +52,7 @@ impl<'m> RingMemory<'m> {
     /// No device knows the memory: during `'m` it is the processor's alone.
     pub unsafe fn into_records<T: Copy + Default>(
         self,
-        what: &'static str,
+        what: Text,
         len: usize,
     ) -> Result<&'m mut [T], MemoryError> {
         self.check(what, len.saturating_mul(size_of::<T>()), align_of::<T>())?;
@@ -108,12 +108,12 @@ impl<'m> RingMemory<'m> {
     ///
     /// # Errors
     /// What does not fit; `what` names the memory.
-    pub fn check(&self, what: &'static str, needed: usize, align: usize) -> Result<(), MemoryError> {
+    pub fn check(&self, what: Text, needed: usize, align: usize) -> Result<(), MemoryError> {
         if self.len < needed {
-            return Err(MemoryError::TooShort { what, given: self.len, needed });
+            return Err(MemoryError::too_short(what, self.len, needed));
         }
         if !self.address().is_multiple_of(align) {
-            return Err(MemoryError::Misaligned { what, address: self.address(), align });
+            return Err(MemoryError::misaligned(what, self.address() as u64, align as u64));
         }
         Ok(())
     }

@@ -37,10 +37,10 @@ impl<'m, const WORDS: usize> SlotRing<'m, WORDS> {
     /// # Errors
     /// Memory that is too short or not aligned, or usual entries shorter than `WORDS` words.
     pub fn new(memory: RingMemory<'m>, slots: u32, reserve: u32, usual: u8) -> Result<Self, MemoryError> {
-        memory.check("ring of slots", (slots as usize).saturating_mul(SLOT_BYTES), SLOT_BYTES)?;
+        memory.check(text!("ring of slots"), (slots as usize).saturating_mul(SLOT_BYTES), SLOT_BYTES)?;
         let usual = Offset::of(usual.into());
         if usual.0 < WORDS * 8 {
-            return Err(MemoryError::TooShort { what: "entry of slots", given: usual.0, needed: WORDS * 8 });
+            return Err(MemoryError::too_short(text!("entry of slots"), usual.0, WORDS * 8));
         }
         let usable = slots.saturating_sub(reserve).saturating_sub(1);
         Ok(Self { memory, usual, slots, usable, at: Offset(0), stop: 0, free: usable, epoch: 0 })

@@ -16,9 +16,9 @@ impl<'m> WordTable<'m> {
     /// Memory that is too short or not aligned, or another number of words.
     pub fn new(memory: RingMemory<'m>, words: u32) -> Result<Self, MemoryError> {
         if !words.is_power_of_two() {
-            return Err(MemoryError::Mismatch("a table's length is a power of two"));
+            return Err(MemoryError::Mismatch(text!("a table's length is a power of two")));
         }
-        memory.check("table", (words as usize).saturating_mul(8), 8)?;
+        memory.check(text!("table"), (words as usize).saturating_mul(8), 8)?;
         Ok(Self { memory, mask: words - 1 })
     }
 

@@ -1,6 +1,11 @@
 //! Errors of callers, and faults of devices.
 
-use super::{CqId, QpState, QpType, WcOpcode};
+use super::{CqId, QpState, QpType, Text, WcOpcode};
+
+/// A number as it is in an error, which is small: `u32::MAX` stands for all that is larger.
+pub const fn shown(number: u64) -> u32 {
+    if number > u32::MAX as u64 { u32::MAX } else { number as u32 }
+}
 
 /// A work request that cannot be posted. Nothing was written and nothing rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +67,7 @@ pub enum PostError {
     #[error("{field} {value:#x} does not fit {bits} bits")]
     OutOfRange {
         /// The field.
-        field: &'static str,
+        field: Text,
         /// Its value.
         value: u64,
         /// Bits there are.
@@ -115,17 +120,17 @@ pub enum StateError {
         /// State asked for.
         to: QpState,
         /// Name of the attribute.
-        attribute: &'static str,
+        attribute: Text,
     },
     /// An attribute is out of range.
     #[error("{attribute} {value} is over {max}")]
     OutOfRange {
         /// Name of the attribute.
-        attribute: &'static str,
+        attribute: Text,
         /// Its value.
-        value: u64,
+        value: u32,
         /// The largest allowed.
-        max: u64,
+        max: u32,
     },
 }
 
@@ -137,15 +142,15 @@ pub enum PlanError {
     #[error("{what}: {asked} asked for, the device has {max}")]
     OverDevice {
         /// The capability.
-        what: &'static str,
-        /// Asked for.
-        asked: u64,
-        /// The device's maximum.
-        max: u64,
+        what: Text,
+        /// Asked for, as [`shown`].
+        asked: u32,
+        /// The device's maximum, as [`shown`].
+        max: u32,
     },
     /// A combination that the device or its mode does not have.
     #[error("{0}")]
-    Unsupported(&'static str),
+    Unsupported(Text),
 }
 
 /// Memory that does not fit a plan. Nothing was written.
@@ -156,38 +161,61 @@ pub enum MemoryError {
     #[error("{what}: {given} bytes or entries, {needed} needed")]
     TooShort {
         /// Which memory.
-        what: &'static str,
-        /// There are.
-        given: usize,
-        /// There must be.
-        needed: usize,
+        what: Text,
+        /// There are, as [`shown`].
+        given: u32,
+        /// There must be, as [`shown`].
+        needed: u32,
     },
     /// Not aligned.
-    #[error("{what}: address {address:#x} is not a multiple of {align}")]
+    #[error("{what}: address {past:#x} past a multiple of {align}")]
     Misaligned {
         /// Which memory.
-        what: &'static str,
-        /// Where it is.
-        address: usize,
+        what: Text,
+        /// How far its address is past a multiple.
+        past: u32,
         /// What it must be a multiple of.
-        align: usize,
+        align: u32,
     },
     /// Two rings share memory.
     #[error("{0} and {1} overlap")]
-    Overlap(&'static str, &'static str),
+    Overlap(Text, Text),
     /// An id or key is wider than the device's field.
     #[error("{what} {value:#x} does not fit {bits} bits")]
     OutOfRange {
         /// The id.
-        what: &'static str,
+        what: Text,
         /// Its value.
-        value: u64,
+        value: u32,
         /// Bits there are.
         bits: u32,
     },
     /// A completion queue, clock or placement that does not go with the queue.
     #[error("{0}")]
-    Mismatch(&'static str),
+    Mismatch(Text),
+}
+
+impl MemoryError {
+    /// Memory of `given` bytes or entries, where there must be `needed`.
+    pub const fn too_short(what: Text, given: usize, needed: usize) -> Self {
+        Self::TooShort { what, given: shown(given as u64), needed: shown(needed as u64) }
+    }
+
+    /// Memory at `address`, which must be a multiple of `align`.
+    pub const fn misaligned(what: Text, address: u64, align: u64) -> Self {
+        let past = match address.checked_rem(align) {
+            Some(past) => past,
+            None => address,
+        };
+        Self::Misaligned { what, past: shown(past), align: shown(align) }
+    }
+}
+
+impl PlanError {
+    /// `asked` of something of which the device has `max`.
+    pub const fn over_device(what: Text, asked: u64, max: u64) -> Self {
+        Self::OverDevice { what, asked: shown(asked), max: shown(max) }
+    }
 }
 
 /// What is wrong with a CQE.

@@ -1,6 +1,6 @@
 //! Queue pairs: kinds, states, capabilities, and the attributes of each transition.
 
-use super::{AccessFlags, AddressVector, Mtu, Psn, QKey, QpId, StateError};
+use super::{AccessFlags, AddressVector, Mtu, Psn, QKey, QpId, StateError, Text};
 
 /// Kind of queue pair. The discriminants are those of `ibv_qp_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -154,35 +154,35 @@ impl QpAttributes {
         if !from.leads_to(to) {
             return Err(StateError::NoSuchTransition { from, to });
         }
-        let needs: &[(bool, &'static str)] = match (qp_type, from, to) {
-            (QpType::Rc, QpState::Reset, QpState::Init) => &[(self.access.is_some(), "access")],
-            (QpType::Ud, QpState::Reset, QpState::Init) => &[(self.qkey.is_some(), "qkey")],
+        let needs: &[(bool, Text)] = match (qp_type, from, to) {
+            (QpType::Rc, QpState::Reset, QpState::Init) => &[(self.access.is_some(), text!("access"))],
+            (QpType::Ud, QpState::Reset, QpState::Init) => &[(self.qkey.is_some(), text!("qkey"))],
             (QpType::Rc, QpState::Init, QpState::Rtr) => &[
-                (self.path.is_some(), "path"),
-                (self.mtu.is_some(), "mtu"),
-                (self.dest_qp.is_some(), "dest_qp"),
-                (self.rq_psn.is_some(), "rq_psn"),
-                (self.max_dest_rd_atomic.is_some(), "max_dest_rd_atomic"),
-                (self.min_rnr_timer.is_some(), "min_rnr_timer"),
+                (self.path.is_some(), text!("path")),
+                (self.mtu.is_some(), text!("mtu")),
+                (self.dest_qp.is_some(), text!("dest_qp")),
+                (self.rq_psn.is_some(), text!("rq_psn")),
+                (self.max_dest_rd_atomic.is_some(), text!("max_dest_rd_atomic")),
+                (self.min_rnr_timer.is_some(), text!("min_rnr_timer")),
             ],
             (QpType::Rc, QpState::Rtr, QpState::Rts) => &[
-                (self.sq_psn.is_some(), "sq_psn"),
-                (self.timeout.is_some(), "timeout"),
-                (self.retry_count.is_some(), "retry_count"),
-                (self.rnr_retry.is_some(), "rnr_retry"),
-                (self.max_rd_atomic.is_some(), "max_rd_atomic"),
+                (self.sq_psn.is_some(), text!("sq_psn")),
+                (self.timeout.is_some(), text!("timeout")),
+                (self.retry_count.is_some(), text!("retry_count")),
+                (self.rnr_retry.is_some(), text!("rnr_retry")),
+                (self.max_rd_atomic.is_some(), text!("max_rd_atomic")),
             ],
-            (QpType::Ud, QpState::Rtr, QpState::Rts) => &[(self.sq_psn.is_some(), "sq_psn")],
+            (QpType::Ud, QpState::Rtr, QpState::Rts) => &[(self.sq_psn.is_some(), text!("sq_psn"))],
             _ => &[],
         };
         if let Some((_, name)) = needs.iter().find(|(given, _)| !given) {
-            return Err(StateError::Missing { from, to, attribute: name });
+            return Err(StateError::Missing { from, to, attribute: *name });
         }
-        let limits: [(&'static str, Option<u8>, u8); 4] = [
-            ("min_rnr_timer", self.min_rnr_timer, 31),
-            ("timeout", self.timeout, 31),
-            ("retry_count", self.retry_count, 7),
-            ("rnr_retry", self.rnr_retry, 7),
+        let limits: [(Text, Option<u8>, u8); 4] = [
+            (text!("min_rnr_timer"), self.min_rnr_timer, 31),
+            (text!("timeout"), self.timeout, 31),
+            (text!("retry_count"), self.retry_count, 7),
+            (text!("rnr_retry"), self.rnr_retry, 7),
         ];
         for (attribute, value, max) in limits {
             if let Some(value) = value.filter(|v| *v > max) {

@@ -28,6 +28,7 @@ use directverbs::bnxt_re::rcfw::message::{Command, CreqSize};
 use directverbs::bnxt_re::rcfw::transition::Outstanding;
 use directverbs::bnxt_re::wqe::WqeMode;
 use directverbs::queue::Doorbell;
+use directverbs::text;
 use directverbs::verbs::Mac;
 use zerocopy::{FromBytes, little_endian as le};
 
@@ -240,11 +241,11 @@ fn capabilities<H: Host>(brought: &mut Brought<H>, host: &H) -> Result<FuncQcaps
     let asked = FuncQcapsInput { fid: le::U16::new(NONE), ..FuncQcapsInput::ZERO };
     let qcaps = brought.request(host, &asked)?;
     if qcaps.flags.get() & (caps::ROCE_V1 | caps::ROCE_V2) == 0 {
-        return Err(Error::Capabilities("no RoCE"));
+        return Err(Error::Capabilities(text!("no RoCE")));
     }
     // An address of a group is nobody's.
     if qcaps.mac_address == [0; 6] || qcaps.mac_address[0] & 1 != 0 {
-        return Err(Error::Capabilities("no Ethernet address"));
+        return Err(Error::Capabilities(text!("no Ethernet address")));
     }
     brought.mac = Mac(qcaps.mac_address);
     Ok(qcaps)
@@ -255,7 +256,7 @@ fn register<H: Host>(brought: &mut Brought<H>, host: &H, generation: Generation)
     let resources = FuncResourceQcapsInput { fid: le::U16::new(NONE), ..FuncResourceQcapsInput::ZERO };
     let has = brought.request(host, &resources)?;
     if has.max_msix.get() < EVENT_RINGS || has.max_stat_ctx.get() == 0 {
-        return Err(Error::Capabilities("too few event rings or statistics contexts"));
+        return Err(Error::Capabilities(text!("too few event rings or statistics contexts")));
     }
     let driver = FuncDrvRgtrInput {
         flags: le::U32::new(VER_MODE_16BIT),
@@ -289,7 +290,7 @@ fn register<H: Host>(brought: &mut Brought<H>, host: &H, generation: Generation)
 pub(super) fn privileged_page(generation: Generation, layout: &FuncQcfgOutput) -> Result<u64, Error> {
     match generation {
         Generation::P7 => match layout.legacy_l2_db_size_kb.get() {
-            0 => Err(Error::Capabilities("no doorbell page")),
+            0 => Err(Error::Capabilities(text!("no doorbell page"))),
             kilobytes => Ok(u64::from(kilobytes) * 1024),
         },
         _ => Ok(P5_PAGE),
@@ -307,7 +308,7 @@ fn channels<H: Host>(
     // No period: the device never writes to host memory.
     let statistics = StatCtxAllocInput { stat_ctx_flags: STAT_CTX_ROCE, ..StatCtxAllocInput::ZERO };
     let stat_ctx = brought.request(host, &statistics)?.stat_ctx_id.get();
-    let stat_ctx = u16::try_from(stat_ctx).map_err(|_| Error::Capabilities("statistics contexts"))?;
+    let stat_ctx = u16::try_from(stat_ctx).map_err(|_| Error::Capabilities(text!("statistics contexts")))?;
     brought.stat_ctx = Some(stat_ctx);
     let (creq, listed) = events(host, config.event_entries)?;
     // From here on the device may know the ring.
@@ -323,7 +324,7 @@ fn channels<H: Host>(
     let (mut nq, listed) = events(host, config.event_entries)?;
     let nq_id = allocate_ring(brought, host, &listed, config.event_entries, 1)?;
     if nq_id == creq_id {
-        return Err(Error::Capabilities("two rings with one number"));
+        return Err(Error::Capabilities(text!("two rings with one number")));
     }
     nq.set_id(nq_id);
     page.store(0, nq.doorbell(DbType::NQ_ARM).to_u64());
@@ -380,7 +381,7 @@ fn start<H: Host>(
         responder: func.max_qp_rd_atom.min(Outstanding::MAX),
     };
     if outstanding.initiator == 0 || outstanding.responder == 0 {
-        return Err(Error::Capabilities("no READs"));
+        return Err(Error::Capabilities(text!("no READs")));
     }
     Ok(Told { caps, func, outstanding, link })
 }

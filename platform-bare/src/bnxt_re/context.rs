@@ -5,6 +5,7 @@ use directverbs::bnxt_re::hwrm::backing_store::{FuncBackingStoreCfgInput, FuncBa
 use directverbs::bnxt_re::hwrm::backing_store_v2::FuncBackingStoreQcapsV2Input;
 use directverbs::bnxt_re::hwrm::context::{ContextCaps, ContextPlan, ContextType, Demand, MAX_INSTANCES};
 use directverbs::bnxt_re::pbl::{PageAttribute, Use};
+use directverbs::text;
 use zerocopy::little_endian as le;
 
 use super::area::{Areas, Shared, address, shared};
@@ -42,7 +43,7 @@ pub(super) fn give<H: Host>(
                 let message = plan.message(instance, attribute, page_dir, ends);
                 brought.request(host, &message)?;
             } else if !all.add(plan, instance, attribute, page_dir) {
-                return Err(Error::Capabilities("context memory that has no place in the request"));
+                return Err(Error::Capabilities(text!("context memory that has no place in the request")));
             }
         }
     }
@@ -79,13 +80,13 @@ fn allocate<H: Host>(
     let area = areas.list(at, plan.bytes(), Use::Memory)?;
     let mut memory = shared(host, areas.bytes())?;
     if !plan.initialise(&mut memory) {
-        return Err(Error::Capabilities("context memory that is longer than its entries"));
+        return Err(Error::Capabilities(text!("context memory that is longer than its entries")));
     }
     let address = address(&memory);
     let listed = area.write(&mut memory, address)?;
-    let attribute = listed.plan.attribute().ok_or(Error::Capabilities("pages of this size"))?;
+    let attribute = listed.plan.attribute().ok_or(Error::Capabilities(text!("pages of this size")))?;
     if brought.contexts.push(memory).is_err() {
-        return Err(Error::Full("block of context memory"));
+        return Err(Error::Full(text!("block of context memory")));
     }
     Ok((attribute, listed.root))
 }

@@ -4,7 +4,7 @@ use directverbs::bnxt_re::hwrm::req_type::ReqType;
 use directverbs::bnxt_re::rcfw::cmdq::SendError;
 use directverbs::bnxt_re::rcfw::event::CompletionError;
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
-use directverbs::verbs::{MemoryError, PlanError, StateError};
+use directverbs::verbs::{MemoryError, PlanError, StateError, Text};
 
 use crate::clock::Timeout;
 use crate::dma::DmaError;
@@ -87,7 +87,7 @@ pub enum Error {
     #[error("the function reports event {0:#x}")]
     Function(u8),
     /// An entry of the event ring that makes no sense.
-    #[error("an event that makes no sense: {0:02x?}")]
+    #[error("an event that makes no sense: {:032x}", u128::from_be_bytes(*.0))]
     Event([u8; 16]),
     /// The device has given an object a number that it cannot have.
     #[error("{opcode}: number {xid:#x}")]
@@ -102,7 +102,7 @@ pub enum Error {
     Context(#[from] ContextError),
     /// Capabilities that cannot be.
     #[error("impossible capabilities: {0}")]
-    Capabilities(&'static str),
+    Capabilities(Text),
     /// More than the device has.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -155,7 +155,7 @@ pub enum Error {
     },
     /// This driver keeps track of no more.
     #[error("no room for another {0}")]
-    Full(&'static str),
+    Full(Text),
     /// An earlier error has left the control channels in an unknown state: open the device again.
     #[error("the device has failed earlier")]
     Failed,

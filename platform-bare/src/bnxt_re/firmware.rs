@@ -8,6 +8,7 @@ use directverbs::bnxt_re::hwrm::message::Request;
 use directverbs::bnxt_re::hwrm::req_type::ReqType;
 use directverbs::bnxt_re::hwrm::version::VerGetOutput;
 use directverbs::queue::barrier;
+use directverbs::text;
 use zerocopy::IntoBytes;
 
 use super::area::{Shared, address, shared};
@@ -119,7 +120,7 @@ impl<H: Host> Firmware<H> {
             Form::Short => {
                 // It fits: no device takes more than a page.
                 if !self.request.store_bytes(0, request) {
-                    return Err(Error::Capabilities("requests longer than a page"));
+                    return Err(Error::Capabilities(text!("requests longer than a page")));
                 }
                 let short = ticket.short(request.len(), address(&self.request));
                 self.write(short.as_bytes());

@@ -5,6 +5,7 @@ use directverbs::bnxt_re::rcfw::gid::{
 };
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
 use directverbs::bnxt_re::rcfw::path::SourceGid;
+use directverbs::text;
 use directverbs::verbs::Gid;
 use zerocopy::little_endian as le;
 
@@ -40,7 +41,7 @@ impl<H: Host> Device<'_, H> {
     /// There is no room, no such VLAN, or the device fails.
     pub fn add_gid(&mut self, gid: Gid, vlan: Option<u16>) -> Result<u8, Error> {
         let vlan = tag(vlan)?;
-        let at = self.gids.iter().position(Option::is_none).ok_or(Error::Full("GID"))?;
+        let at = self.gids.iter().position(Option::is_none).ok_or(Error::Full(text!("GID")))?;
         let (mac, max) = (self.mac, self.told.func.max_gid.get());
         let (brought, host) = self.nic.brought()?;
         let xid = brought.command(host, &CmdqAddGid::new(gid, mac, vlan, brought.stat_ctx))?.xid.get();

@@ -7,6 +7,7 @@ use directverbs::bnxt_re::rcfw::function::{CmdqDeinitializeFw, CreqQueryFuncResp
 use directverbs::bnxt_re::rcfw::opcode::Opcode;
 use directverbs::bnxt_re::rcfw::path::SourceGid;
 use directverbs::bnxt_re::rcfw::transition::Outstanding;
+use directverbs::text;
 use directverbs::verbs::{Gid, Mac, PdId};
 use zerocopy::little_endian as le;
 
@@ -141,7 +142,7 @@ impl<H: Host> Nic<H> {
     /// Whether one more object can be kept track of.
     pub(super) fn check_room(&self) -> Result<(), Error> {
         let room = self.brought.as_ref().is_some_and(|brought| brought.ledger.has_room());
-        if room { Ok(()) } else { Err(Error::Full("object")) }
+        if room { Ok(()) } else { Err(Error::Full(text!("object"))) }
     }
 
     /// Whether nothing refers to an object, which is there.
@@ -185,11 +186,11 @@ impl<H: Host> Nic<H> {
         let next = self.next_pd;
         let (brought, _) = self.brought()?;
         if !brought.ledger.has_room() {
-            return Err(Error::Full("object"));
+            return Err(Error::Full(text!("object")));
         }
         let numbers = (next..PDS).chain(0..next);
         let add = |id: &u32| brought.ledger.add((Kind::ProtectionDomain, *id), &[]);
-        let id = numbers.into_iter().find(add).ok_or(Error::Full("protection domain"))?;
+        let id = numbers.into_iter().find(add).ok_or(Error::Full(text!("protection domain")))?;
         self.next_pd = (id + 1) % PDS;
         Ok(PdId::truncated(id))
     }

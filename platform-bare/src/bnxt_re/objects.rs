@@ -12,6 +12,7 @@ use directverbs::bnxt_re::rcfw::qp::{CmdqCreateQp, CmdqDestroyQp, CmdqQueryQp, C
 use directverbs::bnxt_re::rcfw::srq::{CmdqCreateSrq, CmdqDestroySrq, CmdqQuerySrq, CreqQuerySrqRespSb};
 use directverbs::bnxt_re::send::{SendInit, SendRecord};
 use directverbs::bnxt_re::srq::{self, SrqRecord};
+use directverbs::text;
 use directverbs::verbs::{CqId, MemoryError, QpId, QpInit, QpType, QueuePair as _, SrqId, SrqInit};
 use zerocopy::little_endian as le;
 
@@ -109,7 +110,8 @@ impl<'n, H: Host> Device<'n, H> {
             let (front, records) = memory.split_at(records_at as usize);
             let (ring, _) = front.split_at(plan.bytes as usize);
             // SAFETY: the device was told of the ring and its list alone, which lie in front of the records.
-            let records = unsafe { records.into_records::<SrqRecord>("receive records", plan.shadow()) }?;
+            let records =
+                unsafe { records.into_records::<SrqRecord>(text!("receive records"), plan.shadow()) }?;
             let srq = srq::SharedReceiveQueue::new(ring, records, &plan, id)?;
             Ok::<_, MemoryError>(AttachedSrq { srq, page })
         })?;
@@ -226,8 +228,8 @@ impl<'n, H: Host> Device<'n, H> {
             // SAFETY: the device was told of rings, tables and lists alone, which lie in front of the records.
             let (sends, receive) = unsafe {
                 (
-                    sends.into_records::<SendRecord>("send records", plan.send.shadow())?,
-                    receive.into_records::<u64>("receive records", receives)?,
+                    sends.into_records::<SendRecord>(text!("send records"), plan.send.shadow())?,
+                    receive.into_records::<u64>(text!("receive records"), receives)?,
                 )
             };
             let qp = qp::QueuePair::assemble(&plan, &send, &init, (sq, sends), Some((rq, receive)))?;

@@ -3,6 +3,7 @@
 use directverbs::bnxt_re::hwrm::port_stats::{RxPortStats, TxPortStats};
 use directverbs::bnxt_re::hwrm::port_stats_ext::{RxPortStatsExt, TxPortStatsExt};
 use directverbs::bnxt_re::hwrm::stat::{PortQstatsExtInput, PortQstatsInput};
+use directverbs::text;
 use zerocopy::{FromBytes, little_endian as le};
 
 use super::area::{address, shared};
@@ -58,6 +59,6 @@ impl<H: Host> Device<'_, H> {
                 asked?;
             }
         }
-        told.ok_or(Error::Capabilities("counters longer than their memory"))
+        told.ok_or(Error::Capabilities(text!("counters longer than their memory")))
     }
 }

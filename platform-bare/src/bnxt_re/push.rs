@@ -7,6 +7,7 @@ use directverbs::bnxt_re::hwrm::function::{FuncQcapsInput, FuncQcfgInput};
 use directverbs::bnxt_re::hwrm::message::NONE;
 use directverbs::bnxt_re::pbl::PAGE;
 use directverbs::bnxt_re::push::{PUSH_BUFFERS, PushBuffer, PushPlace, PushPreference};
+use directverbs::text;
 use directverbs::verbs::{BatchError, MemoryError, PlanError, SendRequest};
 use zerocopy::little_endian as le;
 
@@ -62,7 +63,7 @@ fn claim<H: Host>(pages: &PushPages<H>) -> Result<Option<Pushed<H>>, Error> {
     let free = (1..PUSH_BUFFERS).find(|index| pages.claimed & 1 << index == 0);
     let index = match free {
         Some(index) if pages.wish.enable => index,
-        None if pages.wish.enable && pages.wish.require => return Err(Error::Full("push buffer")),
+        None if pages.wish.enable && pages.wish.require => return Err(Error::Full(text!("push buffer"))),
         _ => return Ok(None),
     };
     let buffer = PushBuffer::new(pages.memory.clone(), pages.number, index)?;
@@ -98,7 +99,7 @@ impl<H: Host> Device<'_, H> {
         match &mut self.nic.push {
             Some(pages) => pages.wish = wish,
             None if wish.enable && wish.require => {
-                return Err(PlanError::Unsupported("the device has no push").into());
+                return Err(PlanError::Unsupported(text!("the device has no push")).into());
             }
             None => return Ok(false),
         }

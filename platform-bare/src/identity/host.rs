@@ -108,7 +108,7 @@ unsafe impl<'m, A: Access + ?Sized, T: Clock + ?Sized, const N: usize> Host for 
     fn map_bar(&self, bar: u8, offset: u64, len: usize, _: Caching) -> Result<Mmio, MapError> {
         let known = self.bar(bar).ok_or(MapError::Missing { bar })?;
         MapError::check(bar, known.len, offset, len)?;
-        let outside = MapError::Outside { bar, has: known.len, offset, len };
+        let outside = MapError::outside(bar, known.len, offset, len);
         // A part that is not aligned for the widest registers cannot be reached.
         let at = known.address.checked_add(offset).filter(|at| at.is_multiple_of(8));
         let at = at.and_then(|at| usize::try_from(at).ok()).ok_or(outside)?;

@@ -1,6 +1,7 @@
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
+use directverbs::verbs::shown;
 use spin::Mutex;
 
 use super::extents::{Extents, State};
@@ -55,7 +56,7 @@ impl<const N: usize> Memory<N> {
             return Err(DmaError::Alignment(align));
         }
         let taken = self.extents.lock().take(bytes, align, base);
-        let (start, len) = taken.ok_or(DmaError::Exhausted { bytes, align })?;
+        let (start, len) = taken.ok_or(DmaError::Exhausted { bytes, align: shown(align as u64) })?;
         let mut block = Block { memory: self, start, len, owner };
         block.zero();
         Ok(block)

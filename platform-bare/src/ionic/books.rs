@@ -1,6 +1,7 @@
 //! What the driver keeps track of, in memory of the host that no device knows.
 
 use directverbs::ionic::devcmd::CmbArea;
+use directverbs::text;
 use directverbs::verbs::Gid;
 
 use super::config::Config;
@@ -48,9 +49,9 @@ impl Books {
             // SAFETY: no device is told of the memory.
             let ledger = unsafe { Ledger::new(of_ledger, objects) }?;
             // SAFETY: as above.
-            let gids = unsafe { of_gids.into_records("GID table", gids) }?;
+            let gids = unsafe { of_gids.into_records(text!("GID table"), gids) }?;
             // SAFETY: as above.
-            let places = unsafe { of_places.into_records("places of controller memory", places) }?;
+            let places = unsafe { of_places.into_records(text!("places of controller memory"), places) }?;
             Ok::<_, directverbs::verbs::MemoryError>(Self { ledger, gids, places })
         })?)
     }

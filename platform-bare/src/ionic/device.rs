@@ -4,9 +4,10 @@ use directverbs::ionic::devcmd::PortOper;
 use directverbs::ionic::plan::{MAX_CQE, QpPlan};
 use directverbs::ionic::qp::NoSharedReceiveQueue;
 use directverbs::ionic::wqe::RdmaVersion;
+use directverbs::text;
 use directverbs::verbs::{
     self, AccessFlags, AddressVector, AhId, DeviceAttributes, MwType, PortAttributes, QpAttributes, QpInit,
-    RKey, SrqInit,
+    RKey, SrqInit, Text,
 };
 
 use super::config::PdConfig;
@@ -21,12 +22,12 @@ use crate::region::Region;
 /// READs and atomics outstanding at a queue pair.
 const MAX_RD_ATOMIC: u8 = 16;
 
-pub(super) const CQ: &str = "completion queue";
-pub(super) const PD: &str = "protection domain";
-pub(super) const MR: &str = "memory region";
-pub(super) const MW: &str = "memory window";
-pub(super) const QP: &str = "queue pair";
-pub(super) const AH: &str = "address handle";
+pub(super) const CQ: Text = text!("completion queue");
+pub(super) const PD: Text = text!("protection domain");
+pub(super) const MR: Text = text!("memory region");
+pub(super) const MW: Text = text!("memory window");
+pub(super) const QP: Text = text!("queue pair");
+pub(super) const AH: Text = text!("address handle");
 
 /// Protection domain.
 #[derive(Debug)]
@@ -196,7 +197,8 @@ impl<'n, H: Host> verbs::Device for Device<'n, H> {
 
     /// The device has no shared receive queues: always refused.
     fn create_srq(&mut self, _: &ProtectionDomain<'n>, _: SrqInit) -> Result<NoSharedReceiveQueue, Error> {
-        Err(Cause::Unsupported("the device has no shared receive queues")).on("shared receive queue", None)
+        Err(Cause::Unsupported(text!("the device has no shared receive queues")))
+            .on(text!("shared receive queue"), None)
     }
 
     fn destroy_srq(&mut self, srq: NoSharedReceiveQueue) -> Result<(), Error> {

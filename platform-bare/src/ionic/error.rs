@@ -5,9 +5,9 @@ use core::time::Duration;
 
 use directverbs::ionic::admin::{AdminError, PageError, TemplateError};
 use directverbs::ionic::devcmd::{AdminFault, CommandError, IdentityError, QueueFull};
-use directverbs::verbs::{MemoryError, PlanError, StateError};
+use directverbs::verbs::{MemoryError, PlanError, StateError, Text};
 
-use crate::clock::Timeout;
+use crate::clock::{Timeout, micros};
 use crate::dma::DmaError;
 use crate::host::ResetError;
 use crate::ledger::Objects;
@@ -16,17 +16,37 @@ use crate::registers::MapError;
 /// The object of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
+    kind: Text,
+    /// `id` is its number: an [`Option`] would be longer.
+    has_id: bool,
+    id: u32,
+}
+
+impl Object {
+    /// An object, with its number if it has one already.
+    pub const fn new(kind: Text, id: Option<u32>) -> Self {
+        match id {
+            Some(id) => Self { kind, has_id: true, id },
+            None => Self { kind, has_id: false, id: 0 },
+        }
+    }
+
     /// What it is.
-    pub kind: &'static str,
+    pub const fn kind(&self) -> Text {
+        self.kind
+    }
+
     /// Its number, if it has one already.
-    pub id: Option<u32>,
+    pub const fn id(&self) -> Option<u32> {
+        if self.has_id { Some(self.id) } else { None }
+    }
 }
 
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.id {
+        match self.id() {
             Some(id) => write!(f, "{} {id:#x}", self.kind),
-            None => f.write_str(self.kind),
+            None => fmt::Display::fmt(&self.kind, f),
         }
     }
 }
@@ -75,7 +95,7 @@ pub enum Cause {
         now: u8,
     },
     /// The firmware's heart stands still.
-    #[error("the firmware is dead: its heart has stood still at {beat} for {limit:?}")]
+    #[error("the firmware is dead: its heart has stood still at {beat} for {} us", micros(*limit))]
     Heartbeat {
         /// Beats counted.
         beat: u32,
@@ -104,7 +124,7 @@ pub enum Cause {
     #[error("the device does not take a command")]
     NotCleared,
     /// The device has not answered in time.
-    #[error("no answer in {0:?}")]
+    #[error("no answer in {} us", micros(*.0))]
     Silent(Duration),
     /// The device refuses a command.
     #[error(transparent)]
@@ -125,7 +145,7 @@ pub enum Cause {
     #[error("{what} {given:#x}")]
     Answer {
         /// What it told.
-        what: &'static str,
+        what: Text,
         /// Its value.
         given: u64,
     },
@@ -179,7 +199,7 @@ pub enum Cause {
     Path(#[from] TemplateError),
     /// The family does not have it.
     #[error("{0}")]
-    Unsupported(&'static str),
+    Unsupported(Text),
 }
 
 impl Cause {
@@ -211,11 +231,11 @@ impl From<Timeout> for Cause {
 /// Names the object of an error.
 pub(super) trait On<T> {
     /// The same, but an error names the object.
-    fn on(self, kind: &'static str, id: impl Into<Option<u32>>) -> Result<T, Error>;
+    fn on(self, kind: Text, id: impl Into<Option<u32>>) -> Result<T, Error>;
 }
 
 impl<T, E: Into<Cause>> On<T> for Result<T, E> {
-    fn on(self, kind: &'static str, id: impl Into<Option<u32>>) -> Result<T, Error> {
-        self.map_err(|cause| Error { object: Object { kind, id: id.into() }, cause: cause.into() })
+    fn on(self, kind: Text, id: impl Into<Option<u32>>) -> Result<T, Error> {
+        self.map_err(|cause| Error { object: Object::new(kind, id.into()), cause: cause.into() })
     }
 }

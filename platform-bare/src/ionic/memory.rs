@@ -2,6 +2,7 @@
 
 use directverbs::ionic::admin::{ANY_TABLE, CreateMrCmd, DestroyMrCmd, PagePlan};
 use directverbs::ionic::wqe::MrFlags;
+use directverbs::text;
 use directverbs::verbs::{AccessFlags, LKey, MwType, PlanError, RKey};
 
 use super::device::{Device, MR, ProtectionDomain};
@@ -130,7 +131,7 @@ impl<'n, H: Host> Device<'n, H> {
     fn check_pages(&self, count: u32) -> Result<(), Cause> {
         let max = self.identity.page_table_entries;
         if count == 0 || count > max {
-            let over = PlanError::OverDevice { what: "pages", asked: count.into(), max: max.into() };
+            let over = PlanError::over_device(text!("pages"), count.into(), max.into());
             return Err(over.into());
         }
         Ok(())

@@ -2,7 +2,8 @@ use core::time::Duration;
 
 use directverbs::ionic::caps::Caps;
 use directverbs::ionic::devcmd::{ControllerMemory, LifStats, PortStats, RdmaIdentity};
-use directverbs::verbs::{Gid, Mac};
+use directverbs::text;
+use directverbs::verbs::{Gid, Mac, Text};
 
 use super::books::{Books, LocalGid, OwnedBooks};
 use super::config::Config;
@@ -18,7 +19,7 @@ use crate::registers::DoorbellPage;
 
 /// Events that wait for the caller.
 const EVENTS: usize = 32;
-const DEVICE: &str = "device";
+const DEVICE: Text = text!("device");
 
 /// A NIC that is up: its host, its control channels and the memory that it was given.
 ///
@@ -74,7 +75,7 @@ impl<H: Host> Nic<H> {
     /// What does not work. Nothing of the host's is left to the device then, and it can be opened again.
     pub fn open(host: H, config: Config) -> Result<Self, Error> {
         if !(1..=2).contains(&config.pipelines) {
-            return Err(Cause::Unsupported("the device has one or two pipelines")).on(DEVICE, None);
+            return Err(Cause::Unsupported(text!("the device has one or two pipelines"))).on(DEVICE, None);
         }
         let books = Books::open(&host, &config).on(DEVICE, None)?;
         let up = session::open(host, config).and_then(|session| {
@@ -154,7 +155,7 @@ impl<H: Host> Nic<H> {
         let table = self.books.as_mut().map_or(&mut [][..], |books| &mut *books.gids);
         let most = table.len() as u32;
         let known = table.iter().position(|known| known.is_none_or(|known| known == new));
-        let index = known.ok_or(Cause::Exhausted(most)).on("GID", None)?;
+        let index = known.ok_or(Cause::Exhausted(most)).on(text!("GID"), None)?;
         if let Some(slot) = table.get_mut(index) {
             *slot = Some(new);
         }
@@ -192,7 +193,7 @@ impl<H: Host> Nic<H> {
     /// # Errors
     /// The device refuses or has failed.
     pub fn reset_statistics(&mut self) -> Result<(), Error> {
-        self.session.reset_statistics().on("statistics", None)
+        self.session.reset_statistics().on(text!("statistics"), None)
     }
 
     /// Looks whether the firmware is alive and the one that the NIC was opened with: for a watchdog, now and then. Commands
@@ -213,7 +214,7 @@ impl<H: Host> Nic<H> {
     pub fn take_event(&mut self) -> Result<Option<Event>, Error> {
         self.collect_events();
         match self.unexpected.take() {
-            Some(cause) => Err(cause).on("event", None),
+            Some(cause) => Err(cause).on(text!("event"), None),
             None => Ok(self.events.pop_front()),
         }
     }
@@ -255,7 +256,7 @@ impl<H: Host> Nic<H> {
     pub fn reset(&mut self, config: Config) -> Result<Objects, Error> {
         let left = self.objects();
         if !(1..=2).contains(&config.pipelines) {
-            return Err(Cause::Unsupported("the device has one or two pipelines")).on(DEVICE, None);
+            return Err(Cause::Unsupported(text!("the device has one or two pipelines"))).on(DEVICE, None);
         }
         let restarted = self.session.restart(config);
         self.release_books();

@@ -1,6 +1,7 @@
 //! Numbers of objects: the host gives them, and the device does not keep count of what refers to what.
 
 use core::ops::Range;
+use directverbs::text;
 
 use super::error::Cause;
 use super::nic::Nic;
@@ -119,7 +120,7 @@ impl<H: Host> Nic<H> {
     pub(super) fn free_qp(&mut self, allowed: u8) -> Result<(u8, u32), Cause> {
         let pipelines = self.caps.udma_count.max(1);
         let numbers = FIRST_QP..self.identity.send.count.min(self.identity.recv.count) / 2;
-        let mut why = Cause::Unsupported("the protection domain allows none of the pipelines in use");
+        let mut why = Cause::Unsupported(text!("the protection domain allows none of the pipelines in use"));
         for step in 0..pipelines {
             let udma = (self.next.turn + step) % pipelines;
             let Some(next) = self.next.qp.get(usize::from(udma)) else { continue };

@@ -10,6 +10,7 @@ use directverbs::ionic::plan::{Placement, QpPlan, RingPlan, WorkQueuePlan};
 use directverbs::ionic::qp::{self, NoSharedReceiveQueue};
 use directverbs::ionic::recv::RqRecord;
 use directverbs::ionic::send::SqRecord;
+use directverbs::text;
 use directverbs::verbs::{AhId, PlanError, QpAttributes, QpId, QpInit, QpState};
 
 use super::device::{Device, ProtectionDomain, QP};
@@ -86,7 +87,7 @@ impl<'n, H: Host> Device<'n, H> {
             }
         }
         if wish.require {
-            let none = "there is not the controller memory required";
+            let none = text!("there is not the controller memory required");
             return Err(PlanError::Unsupported(none).into());
         }
         Ok(None)
@@ -108,8 +109,8 @@ impl<'n, H: Host> Device<'n, H> {
         }
         let plan =
             QpPlan::new(&self.caps, &init.capabilities, Placement { sq: pd.config.sq, rq: pd.config.rq })?;
-        let kind =
-            QpKind::of(init.qp_type).ok_or(Cause::Unsupported("the device has no such queue pairs"))?;
+        let kind = QpKind::of(init.qp_type)
+            .ok_or(Cause::Unsupported(text!("the device has no such queue pairs")))?;
         self.check_room()?;
         let (udma, id) = self.nic.free_qp(pd.config.pipelines)?;
         let numbers = Numbers { udma, id, ah: self.nic.free_ah()? };
@@ -208,10 +209,10 @@ impl<'n, H: Host> Device<'n, H> {
         ];
         Ok(Owned::build(blocks, |[sq, rq, sends, receives]| {
             // SAFETY: the device is told of the rings only.
-            let sends = unsafe { sends.into_records::<SqRecord>("send records", plan.sq.records()) }?;
+            let sends = unsafe { sends.into_records::<SqRecord>(text!("send records"), plan.sq.records()) }?;
             // SAFETY: as above.
             let receives =
-                unsafe { receives.into_records::<RqRecord>("receive records", plan.rq.records()) }?;
+                unsafe { receives.into_records::<RqRecord>(text!("receive records"), plan.rq.records()) }?;
             let sq = QueueMemory { ring: sq, records: sends, cmb: sq_cmb };
             let rq = QueueMemory { ring: rq, records: receives, cmb: rq_cmb };
             InnerQp::<'n, H>::new(&self.caps, &config, plan, sq, rq)
@@ -271,7 +272,7 @@ impl<'n, H: Host> Device<'n, H> {
         let rq = scratch.load::<QueryRq>(QUERY_RQ).ok_or(Cause::Failed)?;
         let headers = scratch.load::<[u8; TEMPLATE_MAX]>(QUERY_HEADERS).ok_or(Cause::Failed)?;
         let read = queried(qp.queue.qp_type(), &sq, &rq)
-            .ok_or(Cause::Answer { what: "state of a queue pair", given: rq.state_pmtu.into() })
+            .ok_or(Cause::Answer { what: text!("state of a queue pair"), given: rq.state_pmtu.into() })
             .inspect_err(|_| self.nic.session.fail())?;
         Ok(QpAttributes { path: self.path_of(&headers), ..read })
     }

@@ -11,7 +11,8 @@ use directverbs::ionic::devcmd::registers::{
 };
 use directverbs::ionic::devcmd::*;
 use directverbs::queue::RingMemory;
-use directverbs::verbs::{Mac, MemoryError};
+use directverbs::text;
+use directverbs::verbs::{Mac, MemoryError, Text};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::config::Config;
@@ -53,7 +54,7 @@ pub(super) const DBID: u16 = 0;
 /// Bytes of frames beside what a packet carries: headers, checksums.
 const OVERHEAD: u32 = 128;
 
-const DEVICE: &str = "device";
+const DEVICE: Text = text!("device");
 
 /// DMA memory that the device writes to, or reads a command's data from.
 pub(super) type Shared<H> = Owned<RingMemory<'static>, <H as Host>::Dma, 1>;
@@ -161,7 +162,7 @@ fn switch_on<H: Host>(host: &H, bits: PciCommand) -> Result<(), Cause> {
     if now.contains(bits) {
         return Ok(());
     }
-    Err(Cause::Answer { what: "command register", given: now.bits().into() })
+    Err(Cause::Answer { what: text!("command register"), given: now.bits().into() })
 }
 
 /// Takes bus mastering from the device; what was abandoned is freed. A device that does not come to rest keeps it.
@@ -189,11 +190,8 @@ fn shared_pair<H: Host, Q>(
     Ok(Owned::build(blocks, build)?)
 }
 
-fn range(what: &'static str, given: u64, min: u64, max: u64) -> Result<(), Cause> {
-    if (min..=max).contains(&given) {
-        return Ok(());
-    }
-    Err(IdentityError::Range { what, given, min, max }.into())
+fn range(what: Text, given: u64, min: u64, max: u64) -> Result<(), Cause> {
+    Ok(IdentityError::check(what, given, min, max)?)
 }
 
 impl<H: Host> Session<H> {
@@ -218,14 +216,14 @@ impl<H: Host> Session<H> {
         let driver = DrvIdentity::new("directverbs", env!("CARGO_PKG_VERSION"));
         let data = driver.as_bytes().get(..DRV_IDENTITY_BYTES).unwrap_or_default();
         let device: DevIdentity = self.ask(&DevIdentifyCmd::new(), data, DEV_IDENTITY_BYTES)?;
-        range("nlifs", device.nlifs.get().into(), 1, u64::from(u16::MAX))?;
-        range("nintrs", device.nintrs.get().into(), 2, u64::from(u16::MAX))?;
-        range("ndbpgs_per_lif", device.ndbpgs_per_lif.get().into(), 1, u64::from(u16::MAX))?;
+        range(text!("nlifs"), device.nlifs.get().into(), 1, u64::from(u16::MAX))?;
+        range(text!("nintrs"), device.nintrs.get().into(), 2, u64::from(u16::MAX))?;
+        range(text!("ndbpgs_per_lif"), device.ndbpgs_per_lif.get().into(), 1, u64::from(u16::MAX))?;
         let lif: LifIdentity = self.ask(&LifIdentifyCmd::new(), &[], LIF_IDENTITY_BYTES)?;
         let rdma = RdmaIdentity::new(&lif)?;
         // Queues and their pipelines are told from their numbers.
-        range("sq_qtype base", rdma.send.base.into(), 0, 0)?;
-        range("cq_qtype base", rdma.completion.base.into(), 0, 0)?;
+        range(text!("sq_qtype base"), rdma.send.base.into(), 0, 0)?;
+        range(text!("cq_qtype base"), rdma.completion.base.into(), 0, 0)?;
         self.identity = Some(rdma);
         self.memory = self.find_memory(&device)?;
         self.link.command(&DevInitCmd { opcode: Opcode::INIT.0, ..DevInitCmd::ZERO }, &[], &mut [])?;
@@ -297,7 +295,7 @@ impl<H: Host> Session<H> {
         };
         let made = self.link.command(&cmd, &[], &mut [])?;
         queue.attach(made.hw_type, made.hw_index.get()).map_err(|_| Cause::Answer {
-            what: "number of the admin queue",
+            what: text!("number of the admin queue"),
             given: made.hw_index.get().into(),
         })
     }
@@ -311,7 +309,7 @@ impl<H: Host> Session<H> {
         // A group address, which all ones are too, is none of an interface.
         if self.mac == Mac::default() || self.mac.0[0] & 1 != 0 {
             let given = self.mac.0.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-            return Err(Cause::Answer { what: "Ethernet address", given });
+            return Err(Cause::Answer { what: text!("Ethernet address"), given });
         }
         let mtu = self.link.config.mtu.bytes() + OVERHEAD;
         self.admin(&LifSetAttrCmd::mtu(LIF, mtu))?;
@@ -415,7 +413,7 @@ impl<H: Host> Session<H> {
             return Err(Cause::Failed);
         };
         if self.identity.is_none_or(|rdma| op.0 >= rdma.admin_opcodes) {
-            return Err(Cause::Unsupported("the device does not have the command"));
+            return Err(Cause::Unsupported(text!("the device does not have the command")));
         }
         let result = queue.post_raw(op, cmd, doorbell).map_err(Cause::from).and_then(|_| {
             let done = self.link.wait(self.link.deadline(), || Ok(queue.poll(doorbell)?))?;

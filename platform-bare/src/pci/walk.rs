@@ -1,5 +1,7 @@
 //! All functions of a machine, through its bridges.
 
+use core::fmt;
+
 use heapless::Vec;
 
 use super::access::{Access, Function};
@@ -22,6 +24,16 @@ pub enum Header {
     Bridge,
     /// Something else, which is left alone.
     Other(u8),
+}
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Endpoint => f.write_str("endpoint"),
+            Self::Bridge => f.write_str("bridge"),
+            Self::Other(layout) => write!(f, "header type {layout:#x}"),
+        }
+    }
 }
 
 impl Header {
@@ -83,12 +95,14 @@ struct Level {
 ///
 /// # Errors
 /// Those of `step`, and of a hierarchy that makes no sense.
-pub fn walk<'a, A, E>(access: &'a A, step: impl FnMut(Step<'a, A>) -> Result<(), E>) -> Result<(), E>
+pub fn walk<'a, A, E>(access: &'a A, mut step: impl FnMut(Step<'a, A>) -> Result<(), E>) -> Result<(), E>
 where
     A: Access + ?Sized,
     E: From<WalkError>,
 {
-    walk_with(access, Numbers::Kept, step)
+    let mut failure = None;
+    walk_with(access, Numbers::Kept, &mut |at| step(at).map_err(|error| failure = Some(error)).is_ok())?;
+    failure.map_or(Ok(()), Err)
 }
 
 /// Gives all buses numbers, from the start, whatever they had.
@@ -96,7 +110,7 @@ where
 /// # Errors
 /// There are too many, or bridges are nested too deep.
 pub fn number_buses<A: Access + ?Sized>(access: &A) -> Result<(), WalkError> {
-    walk_with(access, Numbers::Given, |_| Ok(()))
+    walk_with(access, Numbers::Given, &mut |_| true)
 }
 
 /// Whether a bridge has no bus behind it: nobody has numbered them.
@@ -114,15 +128,12 @@ pub fn lacks_numbers<A: Access + ?Sized>(access: &A) -> Result<bool, WalkError> 
     Ok(lacks)
 }
 
-fn walk_with<'a, A, E>(
+/// One copy of the code for all walks. A `step` that gives `false` ends it.
+fn walk_with<'a, A: Access + ?Sized>(
     access: &'a A,
     numbers: Numbers,
-    mut step: impl FnMut(Step<'a, A>) -> Result<(), E>,
-) -> Result<(), E>
-where
-    A: Access + ?Sized,
-    E: From<WalkError>,
-{
+    step: &mut dyn FnMut(Step<'a, A>) -> bool,
+) -> Result<(), WalkError> {
     let at = |address| Function::new(access, address);
     let mut levels: Vec<Level, DEPTH> = Vec::new();
     // Every bus is walked once: a bridge that says another's number leads nowhere.
@@ -137,7 +148,9 @@ where
                     let buses = Buses { subordinate: last_bus as u8, ..bridge::buses(&at(bridge)) };
                     bridge::set_buses(&at(bridge), buses);
                 }
-                step(Step::Leave(at(bridge)))?;
+                if !step(Step::Leave(at(bridge))) {
+                    return Ok(());
+                }
             }
             continue;
         }
@@ -155,14 +168,16 @@ where
             level.next += 7;
         }
         let header = Header::of(&function);
-        step(Step::Function(function, header))?;
+        if !step(Step::Function(function, header)) {
+            return Ok(());
+        }
         if header != Header::Bridge {
             continue;
         }
         if numbers == Numbers::Given {
             let secondary = last_bus + 1;
             if secondary >= access.buses().min(256) {
-                return Err(WalkError::NoBus(address).into());
+                return Err(WalkError::NoBus(address));
             }
             let buses = Buses { primary: address.bus(), secondary: secondary as u8, subordinate: 0xff };
             bridge::set_buses(&function, buses);
@@ -175,9 +190,11 @@ where
         let devices = if bridge::has_one_device(&function) { 8 } else { 256 };
         let inner = Level { bridge: Some(address), bus: secondary as u8, next: 0, devices };
         if levels.push(inner).is_err() {
-            return Err(WalkError::TooDeep(address).into());
+            return Err(WalkError::TooDeep(address));
         }
-        step(Step::Enter(function))?;
+        if !step(Step::Enter(function)) {
+            return Ok(());
+        }
     }
     Ok(())
 }

@@ -2,6 +2,7 @@ use core::marker::PhantomData;
 use std::string::String;
 use std::time::Instant;
 
+use directverbs::verbs::shown;
 use rustix::io::Errno;
 
 use super::address::FunctionAddress;
@@ -177,7 +178,11 @@ unsafe impl<'v> Host for &'v Vfio {
     fn map_bar(&self, bar: u8, offset: u64, len: usize, _: Caching) -> Result<MappedBar<'v>, MapError> {
         let region = self.bar(bar).ok_or(MapError::Missing { bar })?;
         MapError::check(bar, region.len, offset, len)?;
-        let mmio = region.part(offset, len).ok_or(MapError::Kept { bar, offset, len })?;
+        let mmio = region.part(offset, len).ok_or(MapError::Kept {
+            bar,
+            offset: shown(offset),
+            len: shown(len as u64),
+        })?;
         Ok(MappedBar { mmio, _function: PhantomData })
     }
 

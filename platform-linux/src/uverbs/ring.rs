@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use directverbs::queue::RingMemory;
+use directverbs::text;
 use directverbs::verbs::MemoryError;
 
 use super::kernel::Kernel;
@@ -99,7 +100,7 @@ struct Taken(Arc<RingPages>);
 impl Taken {
     fn take(pages: &Arc<RingPages>) -> std::result::Result<Self, MemoryError> {
         if pages.taken.swap(true, Ordering::Acquire) {
-            return Err(MemoryError::Mismatch("the ring memory has a queue on it already"));
+            return Err(MemoryError::Mismatch(text!("the ring memory has a queue on it already")));
         }
         Ok(Self(Arc::clone(pages)))
     }
@@ -191,13 +192,13 @@ mod tests {
         assert_eq!(*first, (Some(ring.len()), false));
         assert_eq!(
             queue().expect_err("taken"),
-            MemoryError::Mismatch("the ring memory has a queue on it already")
+            MemoryError::Mismatch(text!("the ring memory has a queue on it already"))
         );
         drop(first);
         assert!(queue().is_ok());
         let twice = Owned::build([Some(&ring), Some(&ring)], |_| Ok(()));
         assert!(twice.is_err() && queue().is_ok());
-        let failed = Owned::build([Some(&ring)], |_| Err::<(), _>(MemoryError::Mismatch("no")));
+        let failed = Owned::build([Some(&ring)], |_| Err::<(), _>(MemoryError::Mismatch(text!("no"))));
         assert!(failed.is_err() && queue().is_ok());
     }
 }

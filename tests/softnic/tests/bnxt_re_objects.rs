@@ -8,6 +8,7 @@ use std::time::Duration;
 use bnxt_re_slots::{CHIPS, Machine, mac};
 use directverbs::bnxt_re::pacing::PacingParameters;
 use directverbs::bnxt_re::rcfw::parameter::{ModifyCongestion, Parameter};
+use directverbs::text;
 use directverbs::verbs::{
     AccessFlags, AddressVector, CompletionQueue as _, Device as _, Gid, MwType, QKey, QpAttributes,
     QpCapabilities, QpInit, QpState, QpType, QueuePair as _, RecvRequest, SharedReceiveQueue as _, Slices,
@@ -89,7 +90,7 @@ fn a_gid_is_added_modified_and_deleted_and_others_keep_their_index() {
         assert_eq!(device.add_gid(gid(5), None), Ok(1), "the place is free again");
         // Until there is no room.
         let full = (0..32).find_map(|n| device.add_gid(gid(100 + n), None).err());
-        assert_eq!(full, Some(Error::Full("GID")));
+        assert_eq!(full, Some(Error::Full(text!("GID"))));
     });
 }
 

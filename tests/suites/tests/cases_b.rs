@@ -4,6 +4,7 @@ use directverbs::bnxt_re::caps::{Limits, UD_REFRESH};
 use directverbs::bnxt_re::plan::{CqPlan, DirectParameters, QpPlan, RecvPlan, SendPlan, SrqPlan};
 use directverbs::bnxt_re::psn::{Retransmit, SqMsnSearch};
 use directverbs::bnxt_re::wqe::WqeMode;
+use directverbs::text;
 use directverbs::verbs::{
     AccessFlags, AhId, BindMw, Datagram, FastRegister, Imm, LKey, MwType, PageTable, PlanError, PostError,
     Psn, QKey, QpAttributes, QpCapabilities, QpId, QpState, QpType, RKey, RemoteAddress, SendFlags, SendOp,
@@ -55,7 +56,7 @@ fn b2_static_wqes_take_128_bytes_and_6_sges() {
     let mut caps = Flavor::P5.caps();
     caps.limits.max_sge = 13;
     let asked = QpCapabilities { max_send_sge: 7, ..SMALL };
-    let over = PlanError::OverDevice { what: "max_send_sge", asked: 7, max: 6 };
+    let over = PlanError::OverDevice { what: text!("max_send_sge"), asked: 7, max: 6 };
     assert_eq!(SendPlan::new(&caps, &asked), Err(over));
     let asked = QpCapabilities { max_recv_sge: 3, ..SMALL };
     assert_eq!(RecvPlan::new(&caps, &asked).unwrap().wqe_slots, 8);
@@ -149,7 +150,7 @@ fn b9_inline_limit_is_the_length_asked_for() {
     let most = QpCapabilities { max_inline_data: 13 * 16, ..SMALL };
     assert!(SendPlan::new(&Flavor::P7.caps(), &most).is_ok());
     let over = QpCapabilities { max_inline_data: 13 * 16 + 1, ..SMALL };
-    let error = PlanError::OverDevice { what: "max_inline_data", asked: 209, max: 208 };
+    let error = PlanError::OverDevice { what: text!("max_inline_data"), asked: 209, max: 208 };
     assert_eq!(SendPlan::new(&Flavor::P7.caps(), &over), Err(error));
 }
 
@@ -265,7 +266,7 @@ fn b17_what_the_kernel_refuses_of_fixed_rings() {
     let statics = Flavor { mode: WqeMode::Static, ..Flavor::P7 }.caps();
     assert_eq!(
         DirectParameters::new(&statics, &QpPlan::new(&statics, &SMALL, false).unwrap()),
-        Err(PlanError::Unsupported("fixed ring sizes need variable WQE mode"))
+        Err(PlanError::Unsupported(text!("fixed ring sizes need variable WQE mode")))
     );
     let sized = good.send_plan(&caps, &SMALL).unwrap();
     assert_eq!((sized.slots, sized.msn_modulus, sized.bytes), (slots, good.sq_npsn, good.sq_len));
@@ -439,7 +440,7 @@ fn b32_datagrams_need_an_address_handle_of_20_bits() {
     let mut rig = Rig::new(Flavor::P7, QpType::Ud, &SMALL, 64);
     let wide = Datagram { ah: AhId::truncated(0x10_0000), ..to };
     let error = rig.qp.post_send(&rig.spy, &[SendRequest::send_to(wide)]).unwrap_err().error;
-    assert_eq!(error, PostError::OutOfRange { field: "address handle", value: 0x10_0000, bits: 20 });
+    assert_eq!(error, PostError::OutOfRange { field: text!("address handle"), value: 0x10_0000, bits: 20 });
     let error = rig.qp.post_send(&rig.spy, &[SendRequest::send()]).unwrap_err().error;
     assert!(matches!(error, PostError::NotSupported { qp_type: QpType::Ud, .. }));
     assert_eq!(rig.spy.events.take(), []);

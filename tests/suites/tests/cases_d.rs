@@ -12,6 +12,7 @@ use directverbs::ionic::qp::{QpConfig, QueuePair};
 use directverbs::ionic::wqe::RdmaVersion::{V1, V2};
 use directverbs::ionic::wqe::{BaseHeader, RecvWqe, SpecFormat, WqeFlags};
 use directverbs::queue::{Boxed, Publisher, Reservations, is_before};
+use directverbs::text;
 use directverbs::verbs::{
     AhId, BatchError, CqFault, CqId, Datagram, FaultKind, Imm, LKey, MemoryError, PlanError, PostError, QKey,
     QpCapabilities, QpId, QpState, QpType, RKey, RecvRequest, SendFlags, SendOp, SendRequest, Sge, WcOpcode,
@@ -64,7 +65,10 @@ fn d2_depth_keeps_one_slot_free_and_requests_are_capped() {
     assert_eq!(depth(255), Ok((256, 255)));
     assert_eq!(depth(256), Ok((512, 511)));
     assert_eq!(depth(32767), Ok((32768, 32767)));
-    assert_eq!(depth(32768), Err(PlanError::OverDevice { what: "max_send_wr", asked: 32768, max: 32767 }));
+    assert_eq!(
+        depth(32768),
+        Err(PlanError::OverDevice { what: text!("max_send_wr"), asked: 32768, max: 32767 })
+    );
     // A ring is at least a page: 64 WQEs of 64 bytes.
     assert_eq!(depth(0), Ok((64, 63)));
     let plan = QpPlan::new(&caps(V2), &QpCapabilities::default(), Placement::default()).unwrap();
@@ -145,7 +149,7 @@ fn d4_sixteen_lengths_are_16_bits() {
     let refused = rig.qp.post_send(&mut rig.cq, &[write(&sges)], &rig.bell);
     assert_eq!(
         refused.unwrap_err().error,
-        PostError::OutOfRange { field: "SGE length", value: 0x1_0000, bits: 16 }
+        PostError::OutOfRange { field: text!("SGE length"), value: 0x1_0000, bits: 16 }
     );
     assert_eq!(rig.sq.all(), before);
 }
@@ -314,7 +318,7 @@ fn d12_the_cq_doorbell_is_rung_before_a_post_that_uses_up_the_credit() {
 
 #[test]
 fn d12_the_grace_entries_bound_the_request() {
-    let err = PlanError::OverDevice { what: "cqe", asked: 0xffff - 99, max: 0xffff - 100 };
+    let err = PlanError::OverDevice { what: text!("cqe"), asked: 0xffff - 99, max: 0xffff - 100 };
     assert_eq!(CqPlan::new(&caps(V2), 0xffff - 99), Err(err));
     assert_eq!(CqPlan::new(&caps(V2), MAX_CQE).unwrap().ring.mask(), 0xffff);
     assert_eq!(CqPlan::new(&caps(V2), 156).unwrap().ring.depth(), 512, "256 takes 512, one entry stays free");
@@ -394,7 +398,7 @@ fn d15_express_doorbells_exist_for_some_strides() {
     let larger = plan(ExpressStrides::all(), 2, both(prefer)).unwrap();
     assert_eq!((larger.sq.cmb.express, larger.sq.ring.stride()), (true, 128));
     assert_eq!((larger.rq.cmb.express, larger.rq.ring.stride()), (false, 64));
-    let unsupported = PlanError::Unsupported("no express doorbells for WQEs of this size");
+    let unsupported = PlanError::Unsupported(text!("no express doorbells for WQEs of this size"));
     let only_sq = Placement { sq: require, rq: CmbPreference::HOST };
     assert_eq!(plan(ExpressStrides::B64, 2, only_sq), Err(unsupported));
 }
@@ -465,7 +469,7 @@ fn d22_an_over_ask_fails_clearly() {
         QpPlan::new(&caps(V2), &wanted, Placement::default())
     };
     // 512 bytes hold (512 - 32) / 16 SGEs.
-    assert_eq!(ask(31), Err(PlanError::OverDevice { what: "max_send_sge", asked: 31, max: 30 }));
+    assert_eq!(ask(31), Err(PlanError::OverDevice { what: text!("max_send_sge"), asked: 31, max: 30 }));
     assert_eq!(ask(30).unwrap().granted(false, false).max_send_sge, 30);
     // Up to the spec limit the stride keeps room for the list of lengths, and the limit is the spec's.
     let plan = ask(8).unwrap();
@@ -516,7 +520,7 @@ fn d23_a_queue_pair_completes_on_its_own_pipeline() {
             cmb: None,
         },
     );
-    let no_ring = MemoryError::Mismatch("a completion queue has no ring on the queue pair's pipeline");
+    let no_ring = MemoryError::Mismatch(text!("a completion queue has no ring on the queue pair's pipeline"));
     assert_eq!(refused.map(|_| ()), Err(no_ring));
     assert!(CompletionQueue::new(2, [None, None]).is_err());
 }

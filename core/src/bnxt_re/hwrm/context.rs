@@ -1,6 +1,7 @@
 //! Context memory: what the device keeps about queue pairs and other objects lies in memory of the host. What it needs of
 //! each kind is planned here, for both versions of the backing store.
 
+use crate::verbs::Text;
 use zerocopy::{IntoBytes, little_endian as le};
 
 use super::backing_store::{FuncBackingStoreCfgInput, FuncBackingStoreQcapsOutput};
@@ -66,7 +67,7 @@ pub struct ContextError {
     /// Kind of context.
     pub kind: ContextType,
     /// What cannot be.
-    pub what: &'static str,
+    pub what: Text,
 }
 
 /// What the device needs of a kind.
@@ -98,11 +99,14 @@ impl TypeCaps {
             _ => 0,
         };
         let wrong = [
-            (self.entry_size == 0 || self.entry_size > MAX_ENTRY, "entries without bytes, or with too many"),
-            (self.max == 0 || self.min > self.max, "no entries, or fewer than the least"),
-            (split > self.max.into(), "more entries set apart than there are"),
-            (self.instances == 0 || self.instances > MAX_INSTANCES, "no instances, or too many"),
-            (self.init.is_some_and(|(at, _)| at >= self.entry_size), "initialised behind its end"),
+            (
+                self.entry_size == 0 || self.entry_size > MAX_ENTRY,
+                text!("entries without bytes, or with too many"),
+            ),
+            (self.max == 0 || self.min > self.max, text!("no entries, or fewer than the least")),
+            (split > self.max.into(), text!("more entries set apart than there are")),
+            (self.instances == 0 || self.instances > MAX_INSTANCES, text!("no instances, or too many")),
+            (self.init.is_some_and(|(at, _)| at >= self.entry_size), text!("initialised behind its end")),
         ];
         match wrong.into_iter().find(|(wrong, _)| *wrong) {
             Some((_, what)) => Err(ContextError { kind, what }),
@@ -252,7 +256,7 @@ impl ContextCaps {
     ) -> Result<Option<ContextType>, ContextError> {
         let next = ContextType(reply.next_valid_type.get());
         if next <= asked {
-            return Err(ContextError { kind: asked, what: "the next kind is not a later one" });
+            return Err(ContextError { kind: asked, what: text!("the next kind is not a later one") });
         }
         let has = reply.flags.get();
         if has & flags::TYPE_VALID != 0 && has & flags::DRIVER_MANAGED_MEMORY == 0 {
@@ -310,7 +314,7 @@ impl ContextPlan {
         caps: &ContextCaps,
         demand: &Demand,
     ) -> Result<[Self; ContextType::NEEDED.len()], ContextError> {
-        let of = |kind| caps.of(kind).ok_or(ContextError { kind, what: "not told" });
+        let of = |kind| caps.of(kind).ok_or(ContextError { kind, what: text!("not told") });
         let qp = of(ContextType::QP)?;
         let [l2, qp1, ..] = qp.split;
         let extra = demand.qps.min(qp.max - l2 - qp1);

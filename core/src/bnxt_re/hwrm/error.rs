@@ -67,9 +67,9 @@ pub struct TooLong {
     /// Type of the request.
     pub req_type: ReqType,
     /// Its length in bytes.
-    pub len: usize,
+    pub len: u32,
     /// Most bytes that the device takes.
-    pub max: usize,
+    pub max: u32,
 }
 
 /// A response that is none to the request that was sent, or that says no.
@@ -100,9 +100,9 @@ pub enum ResponseError {
         /// Type of the request.
         req_type: ReqType,
         /// Length in the response.
-        len: usize,
+        len: u32,
         /// Bytes of the memory for it.
-        room: usize,
+        room: u32,
     },
     /// Its last byte, which tells that it is complete, has a value that it cannot have.
     #[error("{req_type}: response has {seen:#x} as its valid byte")]

@@ -7,6 +7,7 @@ use super::message::{HwrmCmdHdr, HwrmRespHdr, HwrmShortInput, NONE, Request, Res
 use super::req_type::ReqType;
 use super::version::{VerGetOutput, caps};
 use crate::queue::RingMemory;
+use crate::verbs::shown;
 
 /// Offset of the request window in the register BAR.
 pub const WINDOW: usize = 0x0;
@@ -90,7 +91,7 @@ impl Mailbox {
     pub const fn form(&self, req_type: ReqType, len: usize) -> Result<Form, TooLong> {
         if len > self.window as usize && len > self.extended as usize {
             let max = if self.extended > self.window { self.extended } else { self.window };
-            return Err(TooLong { req_type, len, max: max as usize });
+            return Err(TooLong { req_type, len: shown(len as u64), max: max as u32 });
         }
         Ok(if self.short || len > self.window as usize { Form::Short } else { Form::Window })
     }
@@ -141,8 +142,8 @@ impl Ticket {
         let Some(word) = memory.load_valid(4) else {
             return Err(ResponseError::Length {
                 req_type,
-                len: size_of::<HwrmRespHdr>(),
-                room: memory.len(),
+                len: size_of::<HwrmRespHdr>() as u32,
+                room: shown(memory.len() as u64),
             });
         };
         let (seen, len) = (word as u16, (word >> 16) as usize);
@@ -150,7 +151,11 @@ impl Ticket {
             return Ok(None);
         }
         if len <= size_of::<HwrmRespHdr>() || len > memory.len() {
-            return Err(ResponseError::Length { req_type, len, room: memory.len() });
+            return Err(ResponseError::Length {
+                req_type,
+                len: len as u32,
+                room: shown(memory.len() as u64),
+            });
         }
         if seen != self.sequence {
             return Err(ResponseError::Sequence { req_type, sent: self.sequence, seen });

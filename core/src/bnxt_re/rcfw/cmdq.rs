@@ -75,10 +75,12 @@ impl<'m> Cmdq<'m> {
     /// Memory that is too short or not aligned, or slots that are no power of two or too many.
     pub fn new(memory: RingMemory<'m>, slots: u32) -> Result<Self, MemoryError> {
         if !slots.is_power_of_two() || slots > MAX_SLOTS {
-            return Err(MemoryError::Mismatch("a command ring has a power of two of slots, at most 8192"));
+            return Err(MemoryError::Mismatch(text!(
+                "a command ring has a power of two of slots, at most 8192"
+            )));
         }
         let mut memory = memory;
-        memory.check("command ring", slots as usize * UNIT, UNIT)?;
+        memory.check(text!("command ring"), slots as usize * UNIT, UNIT)?;
         memory.zero();
         Ok(Self { memory, slots: slots as u16, prod: 0, used: 0, cookie: 0, first: FIRST })
     }

@@ -32,7 +32,7 @@ impl Listed {
     }
 }
 
-const NO_SUCH_PAGES: PlanError = PlanError::Unsupported("rings do not have pages of this size");
+const NO_SUCH_PAGES: PlanError = PlanError::Unsupported(text!("rings do not have pages of this size"));
 
 /// A queue pair to create.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ impl CmdqResizeCq {
     pub fn new(cq: CqId, entries: u32, ring: Listed) -> Result<Self, PlanError> {
         const MAX: u32 = (1 << 24) - 1;
         if entries > MAX {
-            return Err(PlanError::OverDevice { what: "CQEs", asked: entries.into(), max: MAX.into() });
+            return Err(PlanError::over_device(text!("CQEs"), entries.into(), MAX.into()));
         }
         Ok(Self {
             cq_cid: le::U32::new(cq.get()),
@@ -161,8 +161,8 @@ impl CmdqCreateSrq {
     ) -> Result<Self, PlanError> {
         let max = u16::MAX.into();
         let size = u16::try_from(entries).map_err(|_| PlanError::OverDevice {
-            what: "entries of a shared receive queue",
-            asked: entries.into(),
+            what: text!("entries of a shared receive queue"),
+            asked: entries,
             max,
         })?;
         Ok(Self {

@@ -4,7 +4,7 @@ use zerocopy::little_endian as le;
 
 use super::path::{Network, SourceGid, words_of};
 use super::qp::{CmdqModifyQp, kind, mask};
-use crate::verbs::{AccessFlags, QpAttributes, QpCapabilities, QpId, QpState, QpType, StateError};
+use crate::verbs::{AccessFlags, QpAttributes, QpCapabilities, QpId, QpState, QpType, StateError, Text};
 
 /// What the device grants in READs and atomics outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +73,9 @@ impl CmdqModifyQp {
     pub fn new(transition: &Transition<'_>) -> Result<(Self, QpState), StateError> {
         let Transition { qp_type, from, attributes, outstanding, .. } = *transition;
         let to = attributes.check(qp_type, from)?;
-        let limits: [(&'static str, Option<u8>, u8); 2] = [
-            ("max_rd_atomic", attributes.max_rd_atomic, outstanding.initiator),
-            ("max_dest_rd_atomic", attributes.max_dest_rd_atomic, outstanding.responder),
+        let limits: [(Text, Option<u8>, u8); 2] = [
+            (text!("max_rd_atomic"), attributes.max_rd_atomic, outstanding.initiator),
+            (text!("max_dest_rd_atomic"), attributes.max_dest_rd_atomic, outstanding.responder),
         ];
         for (attribute, value, max) in limits {
             if let Some(value) = value.filter(|value| *value > max) {
@@ -111,7 +111,7 @@ impl CmdqModifyQp {
         }
         bits |= command.set_numbers(attributes);
         if let Some(path) = &attributes.path {
-            let missing = StateError::Missing { from, to, attribute: "GID" };
+            let missing = StateError::Missing { from, to, attribute: text!("GID") };
             let source = transition.source.ok_or(missing)?;
             bits |= command.set_path(path, source);
         }
@@ -227,7 +227,7 @@ mod tests {
             ..to_rts
         };
         let error = CmdqModifyQp::new(&transition(QpType::Rc, QpState::Rtr, &too_many)).unwrap_err();
-        assert_eq!(error, StateError::OutOfRange { attribute: "max_rd_atomic", value: 17, max: 16 });
+        assert_eq!(error, StateError::OutOfRange { attribute: text!("max_rd_atomic"), value: 17, max: 16 });
     }
 
     #[test]

@@ -89,9 +89,13 @@ impl<'m> EventQueue<'m> {
     pub fn new(memory: RingMemory<'m>, depth_log2: u8) -> Result<Self, MemoryError> {
         let mut memory = memory;
         if depth_log2 > DEPTH_MAX_LOG2 {
-            return Err(MemoryError::OutOfRange { what: "event queue", value: depth_log2.into(), bits: 5 });
+            return Err(MemoryError::OutOfRange {
+                what: text!("event queue"),
+                value: depth_log2.into(),
+                bits: 5,
+            });
         }
-        memory.check("event queue", EQE_BYTES << depth_log2, EQE_BYTES)?;
+        memory.check(text!("event queue"), EQE_BYTES << depth_log2, EQE_BYTES)?;
         memory.zero();
         Ok(Self { memory, mask: (1 << depth_log2) - 1, next: 0 })
     }

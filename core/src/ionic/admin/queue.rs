@@ -81,19 +81,21 @@ impl<'m> RdmaAdminQueue<'m> {
     /// # Errors
     /// Memory that is too short or not aligned, a depth that the device does not have, or a number of more than 24 bits.
     pub fn new(config: RdmaAdminConfig<'m>) -> Result<Self, MemoryError> {
-        for (what, depth) in [("admin queue", config.depth_log2), ("admin CQ", config.cq_depth_log2)] {
+        for (what, depth) in
+            [(text!("admin queue"), config.depth_log2), (text!("admin CQ"), config.cq_depth_log2)]
+        {
             if !(2..=DEPTH_MAX_LOG2).contains(&depth) {
                 return Err(MemoryError::OutOfRange { what, value: depth.into(), bits: 4 });
             }
         }
-        for (what, id) in [("admin queue id", config.id), ("admin CQ id", config.cq_id)] {
+        for (what, id) in [(text!("admin queue id"), config.id), (text!("admin CQ id"), config.cq_id)] {
             if id >> 24 != 0 {
-                return Err(MemoryError::OutOfRange { what, value: id.into(), bits: 24 });
+                return Err(MemoryError::OutOfRange { what, value: id, bits: 24 });
             }
         }
-        config.commands.check("admin queue", STRIDE_BYTES << config.depth_log2, STRIDE_BYTES)?;
+        config.commands.check(text!("admin queue"), STRIDE_BYTES << config.depth_log2, STRIDE_BYTES)?;
         if config.commands.overlaps(&config.completions) {
-            return Err(MemoryError::Overlap("admin commands", "admin completions"));
+            return Err(MemoryError::Overlap(text!("admin commands"), text!("admin completions")));
         }
         let depth = 1u32 << config.depth_log2;
         Ok(Self {

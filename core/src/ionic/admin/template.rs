@@ -6,7 +6,7 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::verbs::{AddressVector, Gid, Mac};
+use crate::verbs::{AddressVector, Gid, Mac, Text, shown};
 
 /// Longest template.
 pub const TEMPLATE_MAX: usize = ETHERNET + VLAN + IPV6 + UDP;
@@ -46,24 +46,29 @@ pub enum CsumProfile {
 #[non_exhaustive]
 pub enum TemplateError {
     /// One GID is an IPv4 address, the other an IPv6 one.
-    #[error("{0} and {1} are not of one family")]
-    Families(Gid, Gid),
+    #[error("a path from IPv{from} to IPv{to}")]
+    Families {
+        /// Version of the source's address.
+        from: u8,
+        /// Version of the destination's.
+        to: u8,
+    },
     /// The flow label has more than 20 bits.
     #[error("flow label {0:#x} does not fit 20 bits")]
     FlowLabel(u32),
     /// Too short, or too long.
     #[error("{given} bytes, the headers have {needed}")]
     Length {
-        /// Bytes given.
-        given: usize,
+        /// Bytes given, as [`shown`].
+        given: u32,
         /// Bytes that the headers have.
-        needed: usize,
+        needed: u32,
     },
     /// A header that is not what it must be.
     #[error("{what} is {given:#x}")]
     Header {
         /// The field.
-        what: &'static str,
+        what: Text,
         /// Its value.
         given: u32,
     },
@@ -144,7 +149,8 @@ impl HeaderTemplate {
                 to.put(&sgid.0).put(&path.dgid.0);
                 if tagged { CsumProfile::VlanIpv6 } else { CsumProfile::Ipv6 }
             }
-            _ => return Err(TemplateError::Families(sgid, path.dgid)),
+            (Some(_), None) => return Err(TemplateError::Families { from: 4, to: 6 }),
+            (None, Some(_)) => return Err(TemplateError::Families { from: 6, to: 4 }),
         };
         to.put16(source_port(path.flow_label)).put16(ROCE_PORT).put(&[0; 4]);
         Ok(Self { bytes: to.bytes, len: to.len as u8, profile })
@@ -180,30 +186,30 @@ impl HeaderTemplate {
         let (sgid, dgid, traffic_class, hop_limit, label, profile) = match ether_type {
             TYPE_IPV4 => {
                 let [version, tos, ..]: [u8; 8] = from.take()?;
-                expect("IP version and header length", version.into(), 0x45)?;
+                expect(text!("IP version and header length"), version.into(), 0x45)?;
                 let [ttl, protocol, ..]: [u8; 4] = from.take()?;
-                expect("IP protocol", protocol.into(), PROTOCOL_UDP.into())?;
+                expect(text!("IP protocol"), protocol.into(), PROTOCOL_UDP.into())?;
                 let [s, d]: [[u8; 4]; 2] = [from.take()?, from.take()?];
                 let profile = if tagged { CsumProfile::VlanIpv4 } else { CsumProfile::Ipv4 };
                 (Gid::v4(Ipv4Addr::from(s)), Gid::v4(Ipv4Addr::from(d)), tos, ttl, None, profile)
             }
             TYPE_IPV6 => {
                 let word = u32::from_be_bytes(from.take()?);
-                expect("IP version", word >> 28, 6)?;
+                expect(text!("IP version"), word >> 28, 6)?;
                 let [_, _, next, hops] = from.take()?;
-                expect("IP protocol", next.into(), PROTOCOL_UDP.into())?;
+                expect(text!("IP protocol"), next.into(), PROTOCOL_UDP.into())?;
                 let [s, d]: [[u8; 16]; 2] = [from.take()?, from.take()?];
                 let profile = if tagged { CsumProfile::VlanIpv6 } else { CsumProfile::Ipv6 };
                 let (s, d) = (Gid::v6(Ipv6Addr::from(s)), Gid::v6(Ipv6Addr::from(d)));
                 (s, d, (word >> 20) as u8, hops, Some(word & 0xf_ffff), profile)
             }
-            other => return Err(TemplateError::Header { what: "Ethernet type", given: other.into() }),
+            other => return Err(TemplateError::Header { what: text!("Ethernet type"), given: other.into() }),
         };
         let source = from.take16()?;
-        expect("UDP port", from.take16()?.into(), ROCE_PORT.into())?;
+        expect(text!("UDP port"), from.take16()?.into(), ROCE_PORT.into())?;
         from.take::<4>()?;
         if from.at != headers.len() {
-            return Err(TemplateError::Length { given: headers.len(), needed: from.at });
+            return Err(TemplateError::Length { given: shown(headers.len() as u64), needed: from.at as u32 });
         }
         // IPv4 has no flow label; one that gives the same port stands for it.
         let flow_label = label.unwrap_or(u32::from(source & 0x3fff));
@@ -212,7 +218,7 @@ impl HeaderTemplate {
     }
 }
 
-const fn expect(what: &'static str, given: u32, want: u32) -> Result<(), TemplateError> {
+const fn expect(what: Text, given: u32, want: u32) -> Result<(), TemplateError> {
     if given == want { Ok(()) } else { Err(TemplateError::Header { what, given }) }
 }
 
@@ -225,7 +231,8 @@ impl Reader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], TemplateError> {
         let given = self.bytes.len();
         let chunk = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>());
-        let chunk = *chunk.ok_or(TemplateError::Length { given, needed: self.at + N })?;
+        let chunk = *chunk
+            .ok_or(TemplateError::Length { given: shown(given as u64), needed: (self.at + N) as u32 })?;
         self.at += N;
         Ok(chunk)
     }
@@ -287,7 +294,7 @@ mod tests {
     fn what_is_no_path_has_no_template() {
         let v6 = Gid::v6(Ipv6Addr::LOCALHOST);
         let path = AddressVector::new(v4(2), DMAC);
-        assert_eq!(HeaderTemplate::new(&path, SMAC, v6), Err(TemplateError::Families(v6, v4(2))));
+        assert_eq!(HeaderTemplate::new(&path, SMAC, v6), Err(TemplateError::Families { from: 6, to: 4 }));
         let wide = AddressVector { flow_label: 1 << 20, ..path };
         assert_eq!(HeaderTemplate::new(&wide, SMAC, v4(1)), Err(TemplateError::FlowLabel(1 << 20)));
     }

@@ -90,12 +90,16 @@ impl<'m> AdminQueue<'m> {
     pub fn new(config: AdminQueueConfig<'m>) -> Result<Self, MemoryError> {
         let AdminQueueConfig { commands, completions, depth_log2 } = config;
         if !(1..=DEPTH_MAX_LOG2).contains(&depth_log2) {
-            return Err(MemoryError::OutOfRange { what: "admin queue", value: depth_log2.into(), bits: 4 });
+            return Err(MemoryError::OutOfRange {
+                what: text!("admin queue"),
+                value: depth_log2.into(),
+                bits: 4,
+            });
         }
         let depth = 1u32 << depth_log2;
-        commands.check("admin queue", COMMAND_BYTES << depth_log2, COMMAND_BYTES)?;
+        commands.check(text!("admin queue"), COMMAND_BYTES << depth_log2, COMMAND_BYTES)?;
         if commands.overlaps(&completions) {
-            return Err(MemoryError::Overlap("admin commands", "admin completions"));
+            return Err(MemoryError::Overlap(text!("admin commands"), text!("admin completions")));
         }
         Ok(Self {
             commands,
@@ -113,10 +117,10 @@ impl<'m> AdminQueue<'m> {
     /// # Errors
     /// A register that is none, or a number of more than 24 bits.
     pub fn attach(&mut self, hw_type: u8, hw_index: u32) -> Result<(), MemoryError> {
-        let wide = |what, value: u32, bits| MemoryError::OutOfRange { what, value: value.into(), bits };
-        let qtype = QueueType::new(hw_type).ok_or(wide("doorbell register", hw_type.into(), 3))?;
+        let wide = |what, value: u32, bits| MemoryError::OutOfRange { what, value, bits };
+        let qtype = QueueType::new(hw_type).ok_or(wide(text!("doorbell register"), hw_type.into(), 3))?;
         if hw_index >> 24 != 0 {
-            return Err(wide("admin queue number", hw_index, 24));
+            return Err(wide(text!("admin queue number"), hw_index, 24));
         }
         self.doorbell = Some((qtype, DoorbellWord::new().with_qid(hw_index)));
         Ok(())

@@ -6,6 +6,16 @@ use super::opcode::{Opcode, Status};
 use super::registers::{COMMAND_BYTES, COMPLETION_BYTES};
 use crate::layout::{Layout, layout};
 
+/// A command's bytes: one copy of the code for all commands.
+fn with_opcode(opcode: Opcode, command: &[u8]) -> [u8; COMMAND_BYTES] {
+    let mut bytes = [0; COMMAND_BYTES];
+    for (to, from) in bytes.iter_mut().zip(command) {
+        *to = *from;
+    }
+    bytes[0] = opcode.0;
+    bytes
+}
+
 /// A command, and what comes back for it. Each can be a device command; those that name a LIF can also go through its
 /// admin queue.
 pub trait Command: FromBytes + IntoBytes + Immutable + Copy {
@@ -16,12 +26,7 @@ pub trait Command: FromBytes + IntoBytes + Immutable + Copy {
 
     /// The command's bytes, with its opcode.
     fn to_bytes(&self) -> [u8; COMMAND_BYTES] {
-        let mut bytes = [0; COMMAND_BYTES];
-        for (to, from) in bytes.iter_mut().zip(self.as_bytes()) {
-            *to = *from;
-        }
-        bytes[0] = Self::OPCODE.0;
-        bytes
+        with_opcode(Self::OPCODE, self.as_bytes())
     }
 
     /// The completion in `bytes`.

@@ -4,7 +4,7 @@ use super::lif::{LifCapabilities, LifIdentity, LogicalQtype};
 use crate::ionic::caps::{Caps, ExpressQueues, ExpressStrides};
 use crate::ionic::doorbell::QueueType;
 use crate::ionic::wqe::{RdmaVersion, SqOp};
-use crate::verbs::QpId;
+use crate::verbs::{QpId, Text, shown};
 
 /// Page sizes of devices that do not tell any: 4 KiB, 2 MiB, 1 GiB.
 const PAGE_SIZES: u64 = 1 << 12 | 1 << 21 | 1 << 30;
@@ -25,13 +25,13 @@ pub enum IdentityError {
     #[error("{what} {given}, must be {min} to {max}")]
     Range {
         /// The number.
-        what: &'static str,
-        /// Its value.
-        given: u64,
-        /// Smallest.
-        min: u64,
-        /// Largest.
-        max: u64,
+        what: Text,
+        /// Its value, as [`shown`].
+        given: u32,
+        /// Smallest, as [`shown`].
+        min: u32,
+        /// Largest, as [`shown`].
+        max: u32,
     },
     /// Two kinds of queue with the same doorbell register.
     #[error("two kinds of queue have doorbell register {0}")]
@@ -80,14 +80,24 @@ pub struct RdmaIdentity {
     pub event: QueueRange,
 }
 
-const fn range(what: &'static str, given: u64, min: u64, max: u64) -> Result<(), IdentityError> {
-    if given < min || given > max {
-        return Err(IdentityError::Range { what, given, min, max });
+impl IdentityError {
+    /// A number that must be within `min` and `max`.
+    ///
+    /// # Errors
+    /// It is not.
+    pub const fn check(what: Text, given: u64, min: u64, max: u64) -> Result<(), Self> {
+        if given < min || given > max {
+            return Err(Self::Range { what, given: shown(given), min: shown(min), max: shown(max) });
+        }
+        Ok(())
     }
-    Ok(())
 }
 
-fn queues(what: &'static str, qtype: &LogicalQtype, min: u64) -> Result<QueueRange, IdentityError> {
+const fn range(what: Text, given: u64, min: u64, max: u64) -> Result<(), IdentityError> {
+    IdentityError::check(what, given, min, max)
+}
+
+fn queues(what: Text, qtype: &LogicalQtype, min: u64) -> Result<QueueRange, IdentityError> {
     let (base, count) = (qtype.qid_base.get(), qtype.qid_count.get());
     range(what, count.into(), min, QpId::MAX.get().into())?;
     range(what, u64::from(base) + u64::from(count), min, u64::from(QpId::MAX.get()) + 1)?;
@@ -112,18 +122,18 @@ impl RdmaIdentity {
             other => return Err(IdentityError::Version(other)),
         };
         if version == RdmaVersion::V1 {
-            range("qp_opcodes", lif.qp_opcodes.into(), SqOp::BindMw as u64 + 1, u8::MAX.into())?;
+            range(text!("qp_opcodes"), lif.qp_opcodes.into(), SqOp::BindMw as u64 + 1, u8::MAX.into())?;
         }
         // DESTROY_QP is the last one that nothing works without.
-        range("admin_opcodes", lif.admin_opcodes.into(), 12, u8::MAX.into())?;
-        range("max_stride", lif.max_stride.into(), 6, 16)?;
-        range("udma_shift", lif.udma_shift.into(), 0, 22)?;
-        range("npts_per_lif", lif.npts_per_lif.get().into(), 1, u32::MAX.into())?;
-        range("nmrs_per_lif", lif.nmrs_per_lif.get().into(), 2, 1 << 24)?;
-        range("nahs_per_lif", lif.nahs_per_lif.get().into(), 2, u32::MAX.into())?;
+        range(text!("admin_opcodes"), lif.admin_opcodes.into(), 12, u8::MAX.into())?;
+        range(text!("max_stride"), lif.max_stride.into(), 6, 16)?;
+        range(text!("udma_shift"), lif.udma_shift.into(), 0, 22)?;
+        range(text!("npts_per_lif"), lif.npts_per_lif.get().into(), 1, u32::MAX.into())?;
+        range(text!("nmrs_per_lif"), lif.nmrs_per_lif.get().into(), 2, 1 << 24)?;
+        range(text!("nahs_per_lif"), lif.nahs_per_lif.get().into(), 2, u32::MAX.into())?;
         let tells = (lif.rdma_version, lif.minor_version) >= TELLS_PAGE_SIZES;
         let page_sizes = if tells { lif.page_size_cap.get() } else { PAGE_SIZES };
-        range("page_size_cap", page_sizes & (1 << 12), 1 << 12, 1 << 12)?;
+        range(text!("page_size_cap"), page_sizes & (1 << 12), 1 << 12, 1 << 12)?;
         let identity = Self {
             version,
             admin_opcodes: lif.admin_opcodes,
@@ -133,11 +143,11 @@ impl RdmaIdentity {
             max_stride: lif.max_stride,
             udma_shift: lif.udma_shift,
             page_sizes,
-            admin: queues("aq_qtype", &lif.aq_qtype, 1)?,
-            send: queues("sq_qtype", &lif.sq_qtype, 4)?,
-            recv: queues("rq_qtype", &lif.rq_qtype, 4)?,
-            completion: queues("cq_qtype", &lif.cq_qtype, 2)?,
-            event: queues("eq_qtype", &lif.eq_qtype, 1)?,
+            admin: queues(text!("aq_qtype"), &lif.aq_qtype, 1)?,
+            send: queues(text!("sq_qtype"), &lif.sq_qtype, 4)?,
+            recv: queues(text!("rq_qtype"), &lif.rq_qtype, 4)?,
+            completion: queues(text!("cq_qtype"), &lif.cq_qtype, 2)?,
+            event: queues(text!("eq_qtype"), &lif.eq_qtype, 1)?,
         };
         let registers = [identity.admin, identity.send, identity.recv, identity.completion].map(|q| q.qtype);
         for (i, register) in registers.iter().enumerate() {
@@ -198,7 +208,9 @@ mod tests {
         let v2 = LifIdentity { rdma_version: 2, minor_version: 1, ..told };
         assert_eq!(RdmaIdentity::new(&v2).unwrap().page_sizes, 1 << 12 | 1 << 16);
         let none = LifIdentity { page_size_cap: 0.into(), ..v2 };
-        assert!(matches!(RdmaIdentity::new(&none), Err(IdentityError::Range { what: "page_size_cap", .. })));
+        assert!(
+            matches!(RdmaIdentity::new(&none), Err(IdentityError::Range { what, .. }) if what == "page_size_cap")
+        );
     }
 
     #[test]

@@ -40,10 +40,7 @@ impl ControllerMemory {
     pub fn new(identity: &CmbIdentity, bar_len: u64) -> Result<Self, IdentityError> {
         let count = identity.num_regions.get();
         let max = identity.region.len() as u64;
-        let range = |what, given, max| Err(IdentityError::Range { what, given, min: 0, max });
-        if u64::from(count) > max {
-            return range("regions of controller memory", count.into(), max);
-        }
+        IdentityError::check(text!("regions of controller memory"), count.into(), 0, max)?;
         let mut new = Self { areas: [None; KINDS], express: identity.flags.get() & 1 != 0 };
         for region in identity.region.iter().take(count as usize) {
             let offset = u64::from(region.offset.get()) << UNIT_LOG2;
@@ -51,9 +48,7 @@ impl ControllerMemory {
             let slot = new.areas.get_mut(usize::from(region.cmb_type));
             let Some(slot) = slot.filter(|slot| slot.is_none() && len > 0) else { continue };
             // Both have at most 48 bits.
-            if offset + len > bar_len {
-                return range("end of controller memory", offset + len, bar_len);
-            }
+            IdentityError::check(text!("end of controller memory"), offset + len, 0, bar_len)?;
             *slot = Some(CmbArea { offset, len });
         }
         Ok(new)

@@ -104,9 +104,13 @@ impl<'m> NotifyQueue<'m> {
     pub fn new(memory: RingMemory<'m>, depth_log2: u8) -> Result<Self, MemoryError> {
         let mut memory = memory;
         if depth_log2 > 16 {
-            return Err(MemoryError::OutOfRange { what: "notify queue", value: depth_log2.into(), bits: 4 });
+            return Err(MemoryError::OutOfRange {
+                what: text!("notify queue"),
+                value: depth_log2.into(),
+                bits: 4,
+            });
         }
-        memory.check("notify queue", NOTIFY_BYTES << depth_log2, 8)?;
+        memory.check(text!("notify queue"), NOTIFY_BYTES << depth_log2, 8)?;
         memory.zero();
         Ok(Self { memory, mask: (1 << depth_log2) - 1, next: 0, seen: 0 })
     }

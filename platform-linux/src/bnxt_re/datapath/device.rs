@@ -10,6 +10,7 @@ use directverbs::bnxt_re::qp::{self, QueuePairInit};
 use directverbs::bnxt_re::send::SendInit;
 use directverbs::bnxt_re::srq;
 use directverbs::bnxt_re::wqe::WqeMode;
+use directverbs::text;
 use directverbs::verbs::{
     self, AccessFlags, AddressVector, AhId, DeviceAttributes, MemoryError, MwType, Pollable, PortAttributes,
     QpAttributes, QpInit, QpState, RKey, SrqInit,
@@ -276,7 +277,7 @@ impl Device {
     }
 }
 
-const NO_RING: MemoryError = MemoryError::Mismatch("a queue needs a ring");
+const NO_RING: MemoryError = MemoryError::Mismatch(text!("a queue needs a ring"));
 
 fn on(object: &'static str) -> impl FnOnce(MemoryError) -> Error {
     move |error| Error::Memory { object, error }

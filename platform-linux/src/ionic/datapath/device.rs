@@ -11,6 +11,7 @@ use directverbs::ionic::recv::RqRecord;
 use directverbs::ionic::send::SqRecord;
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs::queue::RingMemory;
+use directverbs::text;
 use directverbs::verbs::{
     self, AccessFlags, AddressVector, AhId, DeviceAttributes, MemoryError, MwType, PortAttributes,
     QpAttributes, QpInit, QpState, RKey, SrqInit,
@@ -133,7 +134,7 @@ fn memory<R: Clone + Default>(
     records: usize,
     placed: &Placed,
 ) -> std::result::Result<QueueMemory<'static, Box<[R]>, Window>, MemoryError> {
-    let ring = ring.ok_or(MemoryError::Mismatch("a queue needs a ring"))?;
+    let ring = ring.ok_or(MemoryError::Mismatch(text!("a queue needs a ring")))?;
     let cmb = placed.shared_cmb().map(|Cmb { memory, express, mapping }| Cmb {
         memory: Window(memory.clone()),
         express,

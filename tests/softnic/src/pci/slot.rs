@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use directverbs::verbs::shown;
 use directverbs_bare::host::ResetError;
 use directverbs_bare::pci::{self, Config, Width};
 use directverbs_bare::{Caching, Clock, DmaError, DmaMemory, Host, MapError, Timeout};
@@ -254,7 +255,7 @@ unsafe impl Host for Slot {
         let used = memory.allocated();
         let fits = used.checked_add(bytes).is_some_and(|sum| sum <= self.0.limit.load(Ordering::Acquire));
         if !fits {
-            return Err(DmaError::Exhausted { bytes, align });
+            return Err(DmaError::Exhausted { bytes, align: shown(align as u64) });
         }
         let block = memory.alloc_aligned(bytes, align);
         self.0.most.fetch_max(memory.allocated(), Ordering::AcqRel);

@@ -46,7 +46,9 @@ fn a_device_that_tells_what_cannot_be_is_refused_by_name() {
     assert_eq!(what(|config| config.address_handles = 0), "nahs_per_lif");
     assert_eq!(what(|config| config.page_table_entries = 0), "npts_per_lif");
     let rig = changed(|config| config.nic.mac = Mac([0xff; 6]));
-    assert!(matches!(cause(&rig, Config::default()), Cause::Answer { what: "Ethernet address", .. }));
+    assert!(
+        matches!(cause(&rig, Config::default()), Cause::Answer { what, .. } if what == "Ethernet address")
+    );
 }
 
 #[test]
@@ -211,7 +213,7 @@ fn each_byte_of_each_identity_may_be_a_lie() {
 #[test]
 fn a_lie_is_refused_by_the_name_of_what_it_is_about() {
     let what = |of, offset, value| match survives(Lie { of, offset, value }) {
-        Err(Cause::Identity(IdentityError::Range { what, .. })) => what.to_owned(),
+        Err(Cause::Identity(IdentityError::Range { what, .. })) => what.to_string(),
         other => format!("{other:?}"),
     };
     assert_eq!(what(Told::Device, 8, 0), "nlifs");

@@ -4,6 +4,7 @@ use core::net::Ipv4Addr;
 
 use directverbs::ionic::admin::PageError;
 use directverbs::ionic::wqe::RdmaVersion;
+use directverbs::text;
 use directverbs::verbs::{
     AccessFlags, AddressVector, CompletionQueue as _, Device as _, FastRegister, Gid, Mac, MemoryRegion as _,
     MwType, PageTable, PlanError, QpAttributes, QpCapabilities, QpInit, QpState, QpType, QueuePair as _,
@@ -143,7 +144,7 @@ fn numbers_end_where_the_device_says() {
     let pd = device.alloc_pd().expect("a number");
     let keys: Vec<_> = (0..3).map(|_| device.alloc_fast_key(&pd, 8).expect("a key")).collect();
     assert_eq!(device.alloc_mw(&pd, MwType::Type1).unwrap_err().cause, Cause::Exhausted(3));
-    let over = PlanError::OverDevice { what: "pages", asked: 9, max: 8 };
+    let over = PlanError::OverDevice { what: text!("pages"), asked: 9, max: 8 };
     assert_eq!(device.alloc_fast_key(&pd, 9).unwrap_err().cause, Cause::Plan(over));
     let path = AddressVector::new(rig.gid, Mac([2, 0, 0, 0, 0, 9]));
     let cq = device.create_cq(4).expect("created");

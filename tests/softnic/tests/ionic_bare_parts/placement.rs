@@ -2,6 +2,7 @@
 
 use directverbs::ionic::cmb::{CmbGrant, CmbPreference, Mapping};
 use directverbs::ionic::wqe::RdmaVersion;
+use directverbs::text;
 use directverbs::verbs::{Device as _, PlanError, QpCapabilities, QpInit, QpType};
 use directverbs_bare::ionic::{Cause, CompletionQueue, Config, Device, Error, PdConfig, QueuePair};
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
@@ -76,8 +77,8 @@ fn granted(rig: &Rig, pd: PdConfig, most: usize) -> (Vec<(CmbGrant, CmbGrant)>, 
     (qps_placements, error)
 }
 
-const NONE: PlanError = PlanError::Unsupported("there is not the controller memory required");
-const NO_EXPRESS: PlanError = PlanError::Unsupported("no express doorbells for this kind of queue");
+const NONE: PlanError = PlanError::Unsupported(text!("there is not the controller memory required"));
+const NO_EXPRESS: PlanError = PlanError::Unsupported(text!("no express doorbells for this kind of queue"));
 
 #[test]
 fn what_is_wished_is_granted_while_there_is_controller_memory_and_falls_back_then() {

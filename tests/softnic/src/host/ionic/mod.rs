@@ -12,6 +12,7 @@ use directverbs::ionic::plan::{CqPlan, MAX_CQE, Placement, QpPlan, RingPlan};
 use directverbs::ionic::qp::{self, NoSharedReceiveQueue};
 use directverbs::ionic::send::SqRecord;
 use directverbs::ionic::{QueueMemory, recv::RqRecord, wqe::RdmaVersion};
+use directverbs::text;
 use directverbs::verbs::{
     AccessFlags, AddressVector, AhId, CqId, Device, DeviceAttributes, MwType, PlanError, PortAttributes,
     QpAttributes, QpId, QpInit, QpState, RKey, SrqInit,
@@ -348,7 +349,8 @@ impl Device for IonicDevice {
     }
 
     fn create_srq(&mut self, _: &ProtectionDomain, _: SrqInit) -> Result<NoSharedReceiveQueue, HostError> {
-        Err(PlanError::Unsupported("the device has no shared receive queues")).on("shared receive queue")
+        Err(PlanError::Unsupported(text!("the device has no shared receive queues")))
+            .on("shared receive queue")
     }
 
     fn destroy_srq(&mut self, srq: NoSharedReceiveQueue) -> Result<(), HostError> {
