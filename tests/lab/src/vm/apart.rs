@@ -1,5 +1,5 @@
 //! Two guests across a wire: each has a NIC of its own daemon. The daemons send each other frames in UDP datagrams; what the
-//! guests agree on goes from serial port to serial port.
+//! guests agree on goes from serial port to serial port, through pipes: they keep what a guest has said last when it has ended.
 
 use std::fs::{self, File};
 use std::net::UdpSocket;
@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::daemon::Daemon;
 use super::image;
@@ -17,7 +19,7 @@ use crate::process::{self, spelled, tail};
 use crate::progress::Step;
 use crate::setup::qemu::Arch;
 
-/// How long the guest that was started first may go on when the other is done, or take to open its socket.
+/// How long the guest that was started first may go on when the other is done.
 const LIMIT: Duration = Duration::from_secs(60);
 const NAP: Duration = Duration::from_millis(20);
 
@@ -41,13 +43,13 @@ pub fn run(
     };
     let daemons = [start(0)?, start(1)?];
     let folder = tempfile::tempdir().map_err(Error::file(&std::env::temp_dir()))?;
-    let socket = folder.path().join("peer");
-    let line = |server: &str| format!("socket,path={},server={server}", socket.display());
-    let machine =
-        |nth: usize, server| image::machine(lab, arch, image, &daemons[nth].sockets, Some(&line(server)));
-    let mut first = Other::start(machine(0, "on")?, lab.logs().join(format!("vm-{name}-1.log")))?;
-    first.wait_for(&socket)?;
-    let second = process::run(&mut machine(1, "off")?, log, step, limit)?;
+    let lines = cross(folder.path())?;
+    let machine = |nth: usize| {
+        let line = format!("pipe,path={}", lines[nth].display());
+        image::machine(lab, arch, image, &daemons[nth].sockets, Some(&line))
+    };
+    let first = Other::start(machine(0)?, lab.logs().join(format!("vm-{name}-1.log")))?;
+    let second = process::run(&mut machine(1)?, log, step, limit)?;
     let (text, status) = first.end()?;
     let mut both = Outcome::default();
     let mut said = String::new();
@@ -62,6 +64,18 @@ pub fn run(
     Ok((both, said))
 }
 
+/// Makes two pipes in `folder`. Each of the two ends is a name, to which QEMU appends `.in` and `.out`.
+fn cross(folder: &Path) -> Result<[PathBuf; 2]> {
+    let ends = ["1", "2"].map(|end| folder.join(end));
+    for (from, to) in [(&ends[0], &ends[1]), (&ends[1], &ends[0])] {
+        let (out, into) = (from.with_extension("out"), to.with_extension("in"));
+        let made = mknodat(CWD, &out, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
+        made.map_err(|error| Error::file(&out)(error.into()))?;
+        fs::hard_link(&out, &into).map_err(Error::file(&into))?;
+    }
+    Ok(ends)
+}
+
 /// Two ports that nobody has now.
 fn free_ports() -> Result<[u16; 2]> {
     let fault = |error: std::io::Error| Error::Unexpected(format!("no UDP port: {error}"));
@@ -72,7 +86,7 @@ fn free_ports() -> Result<[u16; 2]> {
     Ok([port(&sockets[0])?, port(&sockets[1])?])
 }
 
-/// The guest that waits for the other one to connect. It ends with the value.
+/// The guest that was started first. It ends with the value.
 struct Other {
     child: Child,
     command: String,
@@ -93,36 +107,17 @@ impl Other {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Waits until `done` gives something.
-    fn wait<T>(&mut self, mut done: impl FnMut(&mut Child) -> std::io::Result<Option<T>>) -> Result<T> {
+    /// Waits for its end; gives what it has said, and its status.
+    fn end(mut self) -> Result<(String, ExitStatus)> {
         let began = Instant::now();
         while began.elapsed() < LIMIT {
-            if let Some(found) = done(&mut self.child).map_err(Error::file(&self.log))? {
-                return Ok(found);
+            if let Some(status) = self.child.try_wait().map_err(Error::file(&self.log))? {
+                return Ok((self.said()?, status));
             }
             thread::sleep(NAP);
         }
         let (command, last) = (self.command.clone(), tail(&self.said()?));
         Err(Error::TimeOut { command, limit: LIMIT, last })
-    }
-
-    fn wait_for(&mut self, socket: &Path) -> Result<()> {
-        let ended = self.wait(|child| {
-            let ended = child.try_wait()?;
-            Ok((ended.is_some() || socket.exists()).then_some(ended))
-        })?;
-        match ended {
-            Some(status) => {
-                Err(Error::Failed { command: self.command.clone(), status, tail: tail(&self.said()?) })
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Waits for its end; gives what it has said, and its status.
-    fn end(mut self) -> Result<(String, ExitStatus)> {
-        let status = self.wait(Child::try_wait)?;
-        Ok((self.said()?, status))
     }
 }
 

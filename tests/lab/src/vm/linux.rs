@@ -8,9 +8,9 @@ use super::initramfs::Initramfs;
 use super::machine::{Hardware, Machine};
 use super::modules::Modules;
 use super::outcome::{GUEST, Outcome};
+use super::programs;
 use crate::error::{Error, Result};
 use crate::lab::Lab;
-use crate::process::succeed;
 use crate::progress::Step;
 use crate::setup::{self, Image, Need};
 use crate::suites::Checks;
@@ -19,12 +19,12 @@ use crate::suites::Checks;
 pub const NEEDS: &[Need] = &[Need::Compilers, Need::Qemu, Need::Image];
 
 const NAME: &str = "linux";
-const PROGRAM: &str = "directverbs-guest";
+/// The program that a guest begins with.
+pub const PROGRAM: &str = "directverbs-guest";
 
 /// The modules that the guest loads.
 const MODULES: [&str; 3] = ["veth", "rdma_rxe", "ib_uverbs"];
 
-const BUILD_LIMIT: Duration = Duration::from_secs(600);
 /// The guest takes some seconds; a machine that is busy takes more.
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -98,10 +98,8 @@ pub fn as_suite(
 
 /// Builds, packs, boots; gives the guest's report, and the end of its console.
 fn run(lab: &Lab, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
-    let program = build(lab, log, step)?;
-    step.at("packing the guest's files");
     let mut files = Initramfs::default();
-    files.file("init", &fs::read(&program).map_err(Error::file(&program))?);
+    programs::pack(lab, &[("init", PROGRAM)], log, step, &mut files)?;
     // The kernel opens it for the first program before anything is mounted.
     files.folder("dev");
     let kernel = Image::find(lab)?;
@@ -109,17 +107,4 @@ fn run(lab: &Lab, log: &Path, step: &mut Step) -> Result<(Outcome, String)> {
     let mut machine = Machine::new(lab, NAME, (&kernel, &files.finish()), &Hardware::Plain, "")?;
     let report = machine.run(log, step, LIMIT)?;
     Ok((Outcome::read(&report), machine.console()))
-}
-
-/// Builds the first program of guests so that it needs no library. Only its own linking differs from the other builds: what
-/// it is made of is shared with them.
-///
-/// # Errors
-/// It does not compile.
-pub fn build(lab: &Lab, log: &Path, step: &mut Step) -> Result<PathBuf> {
-    let mut cargo = lab.cargo();
-    cargo.args(["rustc", "--package", PROGRAM, "--bin", PROGRAM, "--"]);
-    cargo.args(["-Ctarget-feature=+crt-static", "-Crelocation-model=static", "-Cstrip=symbols"]);
-    succeed(&mut cargo, log, step, BUILD_LIMIT)?;
-    Ok(lab.target.join("debug").join(PROGRAM))
 }

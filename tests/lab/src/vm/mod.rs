@@ -8,6 +8,7 @@ pub mod linux;
 mod machine;
 mod modules;
 mod outcome;
+mod programs;
 pub mod unikernel;
 pub mod vfio;
 

@@ -1,10 +1,8 @@
 //! `cargo lab vm vfio`: Debian's kernel with a virtual IOMMU, software NICs on its PCI bus, and `dv` as their only driver, by
 //! either interface of VFIO.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use super::daemon::{self, Daemon};
@@ -13,9 +11,9 @@ use super::linux;
 use super::machine::{Hardware, Machine};
 use super::modules::Modules;
 use super::outcome::Outcome;
+use super::programs;
 use crate::error::{Error, Result};
 use crate::lab::Lab;
-use crate::process::succeed;
 use crate::progress::Step;
 use crate::setup::{Image, Need, iommufd};
 use crate::suites::Checks;
@@ -41,7 +39,6 @@ const MODULES: [&str; 3] = ["vfio_iommu_type1", "vfio_pci", "uio_pci_generic"];
 const NICS: [&str; 8] =
     ["bnxt_re-p5", "bnxt_re-p5", "bnxt_re", "bnxt_re", "ionic-v1", "ionic-v1", "ionic", "ionic"];
 
-const BUILD_LIMIT: Duration = Duration::from_secs(900);
 /// The guest takes about a minute; a machine that is busy takes more.
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -84,14 +81,8 @@ fn run(
     step: &mut Step,
 ) -> Result<(Outcome, String)> {
     daemon::build(lab, log, step)?;
-    let program = linux::build(lab, log, step)?;
-    let dv = build(lab, log, step)?;
-    step.at("packing the guest's files");
-    let read = |path: &PathBuf| fs::read(path).map_err(Error::file(path));
     let mut files = Initramfs::default();
-    files.file("init", &read(&program)?);
-    files.file("dv", &read(&dv)?);
-    pack_libraries(&dv, log, step, &mut files)?;
+    programs::pack(lab, &[("init", linux::PROGRAM), ("dv", "dv")], log, step, &mut files)?;
     // The kernel opens it for the first program before anything is mounted.
     files.folder("dev");
     modules.pack(&MODULES, &mut files)?;
@@ -102,33 +93,4 @@ fn run(
     let mut machine = Machine::new(lab, NAME, (kernel, &files.finish()), &hardware, NAME)?;
     let report = machine.run(log, step, LIMIT)?;
     Ok((Outcome::read(&report), machine.console()))
-}
-
-/// Builds `dv` as all other suites have it, so that nothing is compiled for this one.
-fn build(lab: &Lab, log: &Path, step: &mut Step) -> Result<PathBuf> {
-    let mut cargo = lab.cargo();
-    cargo.args(["build", "--workspace", "--bin", "dv"]);
-    succeed(&mut cargo, log, step, BUILD_LIMIT)?;
-    Ok(lab.target.join("debug/dv"))
-}
-
-/// Packs this machine's libraries that a program is linked with, and the linker, where the program looks for them.
-fn pack_libraries(program: &Path, log: &Path, step: &mut Step, into: &mut Initramfs) -> Result<()> {
-    let text = succeed(Command::new("ldd").arg(program), log, step, BUILD_LIMIT)?;
-    let mut folders = BTreeSet::new();
-    // NAME => PATH (ADDRESS), or PATH (ADDRESS)
-    for library in text.split_whitespace().filter(|word| word.starts_with('/')) {
-        let path = Path::new(library);
-        let parents: Vec<&Path> = path.ancestors().skip(1).collect();
-        for folder in parents.into_iter().rev().filter_map(Path::to_str).map(|folder| &folder[1..]) {
-            if !folder.is_empty() && folders.insert(folder.to_owned()) {
-                into.folder(folder);
-            }
-        }
-        into.file(&library[1..], &fs::read(path).map_err(Error::file(path))?);
-    }
-    if folders.is_empty() {
-        return Err(Error::Unexpected(format!("{}: ldd names no library: {text}", program.display())));
-    }
-    Ok(())
 }
