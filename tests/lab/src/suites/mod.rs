@@ -145,9 +145,13 @@ pub fn run(lab: &Lab, names: &[String]) -> Result<bool> {
 
     let needs: Vec<Need> =
         Need::ALL.into_iter().filter(|need| chosen.iter().any(|s| s.needs.contains(need))).collect();
+    // All suites link, and a linker that is exchanged meanwhile would be in their way.
+    let (tools, others): (Vec<Need>, Vec<Need>) =
+        needs.into_iter().partition(|need| *need == Need::Compilers);
+    let missing = setup::provide(lab, &tools).err().unwrap_or_default();
     let rows = thread::scope(|scope| {
         // Downloads leave the processors alone: the suites that need nothing run meanwhile.
-        let mut set_up = Needed::Coming(scope.spawn(move || setup::provide(lab, &needs)));
+        let mut set_up = Needed::Coming(scope.spawn(move || setup::provide(lab, &others)), missing);
         let mut rows = Vec::new();
         for (i, suite) in chosen.iter().enumerate() {
             let title = format!("[{:>2}/{}] {}", i + 1, chosen.len(), suite.name);
@@ -164,8 +168,8 @@ pub fn run(lab: &Lab, names: &[String]) -> Result<bool> {
 
 /// What suites cannot run without.
 enum Needed<'s> {
-    /// Being got.
-    Coming(ScopedJoinHandle<'s, std::result::Result<(), Vec<(Need, Error)>>>),
+    /// Being got; what could not be had before is missing.
+    Coming(ScopedJoinHandle<'s, std::result::Result<(), Vec<(Need, Error)>>>, Vec<(Need, Error)>),
     /// There, but for these.
     There(Vec<(Need, Error)>),
 }
@@ -173,13 +177,14 @@ enum Needed<'s> {
 impl Needed<'_> {
     /// All that could be got is there.
     fn wait(self) -> Result<Self> {
-        let missing = match self {
-            Self::Coming(thread) => {
-                thread.join().map_err(|_| Error::Unexpected("the set-up panicked".into()))?
+        match self {
+            Self::Coming(thread, mut missing) => {
+                let outcome = thread.join().map_err(|_| Error::Unexpected("the set-up panicked".into()))?;
+                missing.extend(outcome.err().unwrap_or_default());
+                Ok(Self::There(missing))
             }
-            Self::There(missing) => Err(missing),
-        };
-        Ok(Self::There(missing.err().unwrap_or_default()))
+            there @ Self::There(_) => Ok(there),
+        }
     }
 
     /// What `suite` lacks, and why.
