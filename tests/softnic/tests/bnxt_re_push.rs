@@ -1,6 +1,7 @@
 //! The driver without an operating system pushes short requests: what reaches the push page, and what happens without one.
 
 mod bnxt_re_slots;
+mod rts;
 
 use std::sync::{Arc, Mutex};
 
@@ -9,14 +10,14 @@ use directverbs::bnxt_re::doorbell::{DbType, DbWord};
 use directverbs::bnxt_re::push::PushPreference;
 use directverbs::text;
 use directverbs::verbs::{
-    AccessFlags, AddressVector, Device as _, Mtu, PlanError, Psn, QpAttributes, QpCapabilities, QpId, QpInit,
-    QpState, QpType, QueuePair as _, SendRequest,
+    AddressVector, Device as _, PlanError, QpCapabilities, QpInit, QpType, QueuePair as _, SendRequest,
 };
 use directverbs_bare::bnxt_re::{CompletionQueue, Config, Device, Error, QueuePair};
 use directverbs_softnic::bnxt_re::control::Chip;
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::pci::{Function, Identity, Slot};
 use directverbs_workload::{Job, Op, run_pair};
+use rts::transitions;
 
 const WISHED: PushPreference = PushPreference { enable: true, require: false };
 const REQUIRED: PushPreference = PushPreference { enable: true, require: true };
@@ -72,30 +73,6 @@ fn queue_pair<'n>(
     let init =
         QpInit { qp_type: QpType::Rc, capabilities, send_cq: cq, recv_cq: cq, srq: None, signal_all: true };
     device.create_qp(&pd, &init)
-}
-
-/// The way to RTS.
-fn transitions(path: AddressVector) -> [QpAttributes; 3] {
-    [
-        QpAttributes { access: Some(AccessFlags::REMOTE_READ), ..QpAttributes::to(QpState::Init) },
-        QpAttributes {
-            path: Some(path),
-            mtu: Some(Mtu::B1024),
-            dest_qp: Some(QpId::truncated(7)),
-            rq_psn: Some(Psn::truncated(1)),
-            max_dest_rd_atomic: Some(1),
-            min_rnr_timer: Some(12),
-            ..QpAttributes::to(QpState::Rtr)
-        },
-        QpAttributes {
-            sq_psn: Some(Psn::truncated(1)),
-            timeout: Some(14),
-            retry_count: Some(7),
-            rnr_retry: Some(7),
-            max_rd_atomic: Some(1),
-            ..QpAttributes::to(QpState::Rts)
-        },
-    ]
 }
 
 #[test]

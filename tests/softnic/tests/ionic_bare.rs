@@ -1,6 +1,7 @@
 //! ionic without an operating system: the workload over bring-up, control channels and datapath of software NICs.
 
 mod ionic_bare_parts;
+mod rts;
 
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs_bare::ionic::Config;

@@ -1,7 +1,7 @@
 //! `cargo lab vm linux`: Debian's kernel with soft-RoCE, and our program as the only one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::initramfs::Initramfs;

@@ -1,7 +1,6 @@
 //! `cargo lab vm vfio`: Debian's kernel with a virtual IOMMU, software NICs on its PCI bus, and `dv` as their only driver, by
 //! either interface of VFIO.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use super::machine::{Hardware, Machine};
 use super::modules::Modules;
 use super::outcome::Outcome;
 use super::programs;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::lab::Lab;
 use crate::progress::Step;
 use crate::setup::{Image, Need, iommufd};

@@ -3,8 +3,8 @@
 
 use directverbs::ionic::wqe::RdmaVersion;
 use directverbs::verbs::{
-    AccessFlags, AddressVector, Device as _, MemoryRegion as _, MwType, Psn, QpAttributes, QpCapabilities,
-    QpId, QpInit, QpState, QpType, RKey,
+    AccessFlags, AddressVector, Device as _, MemoryRegion as _, MwType, QpCapabilities, QpInit, QpState,
+    QpType, RKey,
 };
 use directverbs_bare::ionic::{Config, Error, Nic};
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
@@ -12,6 +12,7 @@ use directverbs_softnic::pci::{AccessFault, CommandFault, Slot};
 
 use super::placement;
 use super::rig::Rig;
+use crate::rts::transitions;
 
 pub fn plug() -> Rig {
     Rig::plug(&Fabric::new(FabricOptions::default()), RdmaVersion::V2, 1)
@@ -61,30 +62,6 @@ pub fn life(rig: &Rig) -> Result<(), Error> {
     nic.reset_statistics()?;
     nic.check()?;
     nic.close()
-}
-
-/// The way of a connected queue pair to RTS.
-pub fn transitions(path: AddressVector) -> [QpAttributes; 3] {
-    [
-        QpAttributes { access: Some(AccessFlags::REMOTE_READ), ..QpAttributes::to(QpState::Init) },
-        QpAttributes {
-            path: Some(path),
-            mtu: Some(Default::default()),
-            dest_qp: Some(QpId::truncated(7)),
-            rq_psn: Some(Psn::truncated(1)),
-            max_dest_rd_atomic: Some(4),
-            min_rnr_timer: Some(12),
-            ..QpAttributes::to(QpState::Rtr)
-        },
-        QpAttributes {
-            sq_psn: Some(Psn::truncated(1)),
-            timeout: Some(14),
-            retry_count: Some(7),
-            rnr_retry: Some(7),
-            max_rd_atomic: Some(4),
-            ..QpAttributes::to(QpState::Rts)
-        },
-    ]
 }
 
 /// What became of the paths.

@@ -15,8 +15,9 @@ use directverbs_bare::{Clock as _, DmaMemory as _, Host as _, Objects};
 use directverbs_softnic::fabric::{Fabric, FabricOptions};
 use directverbs_softnic::pci::Slot;
 
-use super::faults::{plug, transitions};
+use super::faults::plug;
 use super::rig::Rig;
+use crate::rts::transitions;
 
 fn init<'a, 'n>(
     qp_type: QpType,
