@@ -7,10 +7,10 @@ use core::fmt;
 pub struct Text(u8);
 
 impl Text {
-    /// The text of the table that reads like this. Made for constants: [`text!`](crate::text).
+    /// The text of the table that reads like this. Only for constants, as [`text!`](crate::text) makes them.
     ///
     /// # Panics
-    /// There is none.
+    /// No text of the table reads like this: in a constant, the program does not compile.
     pub const fn of(text: &str) -> Self {
         let mut index = 0;
         while index < TEXTS.len() {
